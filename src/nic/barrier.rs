@@ -8,39 +8,41 @@ use super::collective::DEFAULT_PATIENCE;
 use super::latency::LatencyCounts;
 use super::traffic_report::RunPhase;
 
-/// An hour: a participant that has not arrived by then never will.
+/// One hour: longer waits hide a participant that will never arrive.
 const MOST_PATIENCE_NS: u64 = 3_600_000_000_000;
 
-/// One run of barriers at one unit. The same specification goes to every participant, and all of
-/// them prepare the unit before the first starts.
+/// One run of barriers at one unit. Every participant gets the same specification, and all of them
+/// prepare the unit before the first starts.
 ///
-/// Such a barrier carries nothing that verifies its result. So every participant counts its joined
-/// barriers in a word that the others can read over the network; after a barrier each reads the
-/// word of another one, which must show that this one had joined and is at most one barrier ahead.
+/// A hardware barrier carries no data that could verify its result. So every participant counts the
+/// barriers it has joined in a word that the others can read over the network. After a barrier,
+/// each participant reads the word of another: it must show that the other had joined and is at
+/// most one barrier ahead.
 ///
-/// The run ends at all participants after the same barrier: one that has reached `count` or
-/// `duration_ns`, or is ordered to stop, signals a eureka as it joins, which all see before that
-/// barrier is done.
+/// The run ends at all participants after the same barrier. A participant that has reached `count`
+/// or `duration_ns`, or is ordered to stop, signals a eureka as it joins; all participants see the
+/// eureka before that barrier completes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BarrierSpec {
-    /// Names the run; zero is rejected.
+    /// Identifies the run; zero is rejected.
     pub run: u32,
-    /// Number of the barrier unit.
     pub unit: u8,
     /// The participants, by processor number, in order of rank.
     pub processors: Vec<u16>,
-    /// Whether every other barrier follows a eureka, which the participants signal in turn,
-    /// sometimes two at once, and the others await before they join.
+    /// Whether every other barrier follows a eureka. The participants take turns to signal it,
+    /// sometimes two at once; the others wait for it before they join.
     #[serde(default)]
     pub eureka: bool,
-    /// Barriers; zero means no limit. In a run with eurekas the last barrier has none.
+    /// Number of barriers; zero means no limit. In a run with eurekas the last barrier has none.
     #[serde(default)]
     pub count: u64,
-    /// Nanoseconds; zero means no limit. Both zero: until stopped.
+    /// Duration in nanoseconds; zero means no limit. If `count` is zero too, the run continues
+    /// until it is stopped.
     #[serde(default)]
     pub duration_ns: u64,
-    /// Each participant waits up to this many nanoseconds, at random, before joining a barrier.
+    /// Each participant waits for a random time of up to this many nanoseconds before joining a
+    /// barrier.
     #[serde(default)]
     pub skew_ns: u64,
     /// Nanoseconds that participants wait for each other before the run fails.
@@ -67,7 +69,6 @@ impl Default for BarrierSpec {
     }
 }
 
-/// Why a [`BarrierSpec`] cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BarrierSpecError {
     #[error("run number 0 is invalid")]
@@ -82,7 +83,6 @@ pub enum BarrierSpecError {
     NotParticipant,
     #[error("run {0} is still in progress at unit {1}")]
     Busy(u32, u8),
-    /// The unit was not prepared.
     #[error("unit {0} is not ready: this processor has no access to it, or a barrier is pending")]
     NotReady(u8),
     #[error("the timeout (`patience_ns`) is zero or longer than an hour")]
@@ -90,7 +90,7 @@ pub enum BarrierSpecError {
 }
 
 impl BarrierSpec {
-    /// Checks everything that does not depend on the participant.
+    /// Checks all fields that do not depend on the participant.
     ///
     /// # Errors
     /// The first problem found.
@@ -120,38 +120,34 @@ impl BarrierSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BarrierReport {
-    /// Number of the run.
     pub run: u32,
-    /// Number of the barrier unit.
     pub unit: u8,
-    /// Progress of the run: running; draining, while a response to a check is missing; done.
-    /// Merged: the earliest phase of all.
+    /// Running; draining, while the response to a check is outstanding; or done. Merged: the
+    /// earliest phase of all.
     pub phase: RunPhase,
-    /// Participants of the run.
     pub participants: u32,
-    /// Participants included in these counts.
+    /// Number of participants whose counts are included.
     pub reported: u32,
-    /// Barriers done; merged: the fewest.
+    /// Completed barriers; merged: the fewest.
     pub barriers: u64,
     /// Eurekas awaited and received; merged: the fewest.
     pub eurekas: u64,
     /// Words of other participants read and compared.
     pub checks: u64,
-    /// Checks that showed a barrier done before another participant had joined it, or a eureka that
-    /// no participant had signalled.
+    /// Checks that found a barrier completed before another participant had joined it, or a eureka
+    /// that no participant had signalled.
     pub early: u64,
-    /// Checks that showed another participant more than one barrier ahead, so that one of ours was
-    /// lost.
+    /// Checks that found another participant more than one barrier ahead, so that this one has lost
+    /// a barrier.
     pub lost: u64,
-    /// Barriers and eurekas that timed out.
     pub timed_out: u64,
     /// Why the run failed, if it did; merged: the first reason found.
     pub failure: Option<String>,
-    /// Nanoseconds from the start until the last barrier (so far); merged: the longest.
+    /// Nanoseconds from the start to the last barrier so far; merged: the longest.
     pub elapsed_ns: u64,
-    /// Time from joining a barrier until it was done.
+    /// Time from joining a barrier to its completion.
     pub latency: LatencyCounts,
-    /// Time from signalling a eureka until seeing it.
+    /// Time from signalling a eureka to receiving it.
     pub eureka_latency: LatencyCounts,
 }
 
@@ -180,8 +176,8 @@ impl BarrierReport {
         self.eureka_latency.merge(&other.eureka_latency);
     }
 
-    /// Whether the report includes all participants, all did the same number of barriers, and no
-    /// check failed.
+    /// Whether the report covers all participants, all completed the same number of barriers, and
+    /// no check failed.
     pub fn is_clean(&self) -> bool {
         let all = self.reported == self.participants
             && self.latency.count() == self.barriers * u64::from(self.participants);

@@ -1,42 +1,42 @@
-//! Blocks of traffic runs, line by line.
+//! Tracks the lines of blocks in traffic runs.
 //!
-//! A source that does not know the fate of a block may send the next one to the same address.
-//! Pieces of the first may still be in flight, and arrive among those of the second or after them.
-//! That is not a fault, and must neither count as one nor hide one. So the target checks the number
-//! in each line; when a line of an earlier block overwrites a whole one of the latest, the target
-//! records that the latter was there.
+//! A source may send a block to an address without knowing whether the previous block arrived
+//! there. Lines of the previous block may still be in flight, and arrive among those of the new
+//! block or after them. That is not a fault, and must neither count as one nor hide one. So the
+//! target checks the number in each line. When a line of an earlier block overwrites a correct line
+//! of the latest block, the target records that the correct line had arrived.
 
 use std::collections::BTreeMap;
 
 use super::memory::Memory;
 use super::stamp::{Found, LINE, Stamp};
 
-/// Index of an announced address, and of a line of the block there.
+/// Index of an announced address, and index of a line in the block there.
 pub(crate) type Line = (u16, u32);
 
-/// What has arrived at one address.
+/// The lines that have arrived at one address.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     /// The latest block of which a line has arrived.
     newest: u32,
-    /// Lines of block `newest` that have arrived, even if damaged, so that the block is judged.
+    /// Lines of block `newest` that have arrived. Damaged lines count too, so that the block is
+    /// judged.
     came: u32,
-    /// Whether the final line, which announces the whole block, arrived before other lines.
+    /// Whether the final line, which announces the complete block, arrived before other lines.
     is_awaited: bool,
 }
 
-/// What is known of the lines of one run's blocks.
+/// The arrived and overwritten lines of one run's blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LateLines {
     places: Box<[Place]>,
-    /// Lines of a block.
     lines: u32,
-    /// Overwritten whole lines, with the block they belonged to.
+    /// Overwritten correct lines, with the number of their block.
     overwritten: BTreeMap<Line, u32>,
 }
 
 impl LateLines {
-    /// For `addresses` addresses without a line so far, of blocks of `size` bytes.
+    /// Tracks `addresses` addresses, each for blocks of `size` bytes.
     pub(crate) fn new(addresses: usize, size: u32) -> Self {
         Self {
             places: vec![Place::default(); addresses].into_boxed_slice(),
@@ -45,10 +45,10 @@ impl LateLines {
         }
     }
 
-    /// Handles a line (`data`, at most [`LINE`] bytes; index `line`) before it is written to
-    /// `address` of `memory`. A line too short for a number is from a source that sends nothing
-    /// after a block of unknown fate. Returns the block's number if it was awaited and this line
-    /// completes it.
+    /// Handles line `line` of a block before its `data`, at most [`LINE`] bytes, is written to
+    /// `address` of `memory`. A line too short to hold a number comes from a source that never
+    /// overwrites a block of unknown fate. Returns the block's number if its final line had arrived
+    /// earlier and this line completes the block.
     #[inline]
     pub(crate) fn comes(
         &mut self,
@@ -71,20 +71,20 @@ impl LateLines {
         }
         let place = &mut self.places[usize::from(line.0)];
         let is_there = place.is_awaited && place.came >= self.lines;
-        // Report it once: late lines of earlier blocks may follow.
+        // Report the block once: late lines of earlier blocks may follow.
         place.is_awaited &= !is_there;
         is_there.then_some(place.newest)
     }
 
-    /// The final line of block `number` has announced the whole block. True if it is complete; else
-    /// [`comes`](Self::comes) reports when it is.
+    /// Handles the final line of block `number`, which announces the complete block. Returns
+    /// whether all lines have arrived; if not, [`comes`](Self::comes) reports the completion later.
     pub(crate) fn is_whole(&mut self, place: u16, number: u32) -> bool {
         match self.places.get_mut(usize::from(place)) {
             Some(place) if place.newest == number => {
                 place.is_awaited = place.came < self.lines;
                 !place.is_awaited
             }
-            // Return true, so that the caller judges the block and finds it late.
+            // Return true, so that the caller judges the block and finds that it arrived late.
             _ => true,
         }
     }
@@ -122,25 +122,25 @@ impl LateLines {
         }
     }
 
-    /// Whether lines of a later block than `number` have arrived at its address, so that it can no
-    /// longer be judged.
+    /// Whether lines of a block later than `number` have arrived at the address, so that block
+    /// `number` can no longer be judged.
     pub(crate) fn is_outdated(&self, place: u16, number: u32) -> bool {
         let place = self.places.get(usize::from(place));
         place.is_some_and(|place| is_before(number, place.newest))
     }
 
-    /// Whether `line` of block `number` was there until a line of an earlier block overwrote it.
+    /// Whether `line` of block `number` had arrived before a line of an earlier block overwrote it.
     pub(crate) fn has_been_there(&self, line: Line, number: u32) -> bool {
         self.overwritten.get(&line) == Some(&number)
     }
 }
 
-/// Half of all numbers are before any other.
+/// Sequence comparison modulo 2^32: half of all numbers are before any other.
 const fn is_before(number: u32, other: u32) -> bool {
     number.wrapping_sub(other) > 1 << 31
 }
 
-/// Classifies the `size` bytes at `local`, which were read from `address` of a target's memory.
+/// Classifies the `size` bytes at `local`, which were read from `address` of the target's memory.
 pub fn block_found(memory: &Memory, local: u64, address: u64, size: u32) -> Found {
     let mut line = [0; LINE];
     let size = u64::from(size);
@@ -155,8 +155,8 @@ pub fn block_found(memory: &Memory, local: u64, address: u64, size: u32) -> Foun
     lines.max().unwrap_or(Found::Whole)
 }
 
-/// Counts whole lines of another run's messages, and of another block where they overwrote a line
-/// that `was_there`; `None` if any other line is wrong.
+/// Counts the lines of another run, and the lines of another block that overwrote a line which
+/// `was_there`. Returns `None` if any other line is wrong.
 pub(crate) fn wrong_lines(
     memory: &Memory,
     address: u64,

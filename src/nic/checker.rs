@@ -1,23 +1,24 @@
-//! The target's side of a traffic run: was everything delivered, once, whole and in order?
+//! The target's side of a traffic run: checks that every message arrived once, undamaged and in
+//! order.
 //!
-//! A source announces a run to each of its targets before the first message: by a write of 32 bytes
-//! to [`ANNOUNCE_ADDRESS`], which no memory has, or by a control request where the machine has
-//! those. From then on, every write of that source into the announced addresses must carry the
-//! stamp that is next at its address. The target remembers skipped numbers, to distinguish a
-//! duplicate from a delivery after a later one; the latter is a misorder, or no fault where the
-//! run's packets choose their paths one by one.
+//! A source announces a run to each of its targets before the first message, with a write of 32
+//! bytes to [`ANNOUNCE_ADDRESS`], which lies beyond every memory, or with a control request where
+//! the machine has those. From then on, every write of that source to the announced addresses must
+//! carry the next stamp for its address. The target remembers skipped numbers, so that it can
+//! distinguish a duplicate from a message delivered after a later one. The latter is a misorder, or
+//! no fault if each packet of the run chooses its path separately.
 //!
-//! A late message of another run of that source identifies itself however old it is (see
-//! [`stamp`](super::stamp)) and counts as stale, never as corrupted; for messages too short for
-//! that, the target remembers the last runs. Run numbers grow, so a late announcement cannot
-//! replace a newer one.
+//! A late message of another run of the same source identifies itself however old it is (see
+//! [`stamp`](super::stamp)), and counts as stale, never as corrupted. For messages too short to
+//! carry that identity, the target remembers the last runs. Run numbers grow, so a late
+//! announcement cannot replace a newer one.
 //!
 //! Messages of an atomic run add one to the words at the announced addresses, which the
-//! announcement sets to known values: the words count the additions carried out.
+//! announcement sets to known values. So the words count the completed additions.
 //!
-//! A restarted target has an empty memory and knows no run. Its zeros are not damage, but those of
-//! a target that never restarted are: a source whose gets or additions found zeros
-//! [queries](Checker::knows) the target at the end: does it still know the run?
+//! A restarted target has an empty memory and knows no run. Zeros in its memory are not damage, but
+//! zeros at a target that never restarted are. So a source whose gets or additions found zeros
+//! [asks](Checker::knows) the target at the end whether it still knows the run.
 
 use std::collections::VecDeque;
 
@@ -33,7 +34,7 @@ use super::turns::{Turn, Turns};
 pub const ANNOUNCEMENT_BYTES: usize = 32;
 /// Address of announcements: above every memory, within the 48 address bits.
 pub const ANNOUNCE_ADDRESS: u64 = 1 << 47;
-/// Bytes between two addresses of a run: one value of the hash bits (BlackWidow sec. 7.8.2), or a
+/// Bytes between two addresses of a run: the granularity of the hash (BlackWidow sec. 7.8.2), or a
 /// block.
 pub(crate) const fn stride_of(size: u32) -> u64 {
     if size <= STRIDE as u32 {
@@ -43,31 +44,30 @@ pub(crate) const fn stride_of(size: u32) -> u64 {
     }
 }
 
-/// Bytes between two addresses of a run with single-packet messages.
 pub(crate) const STRIDE: u64 = 64;
 
 /// Flag in the operation byte.
 const ANY_ORDER: u8 = 0x80;
-/// Upper bound on a run's additions to one word; a larger difference means corruption.
+/// Upper bound on a run's additions to one word. A larger difference means corruption.
 pub(crate) const MOST_ADDITIONS: u64 = 1 << 44;
 const MAGIC: u32 = 0x5048_5452;
 /// Offset of the purpose in an announcement.
 const PURPOSE_AT: usize = 13;
-/// Runs whose counts a target keeps; the oldest is discarded.
+/// Number of runs whose counts a target keeps; the oldest is discarded.
 const KEPT_RUNS: usize = 16;
-/// Finished runs of one source, with messages below [`NUMBERED_BYTES`], that are remembered.
+/// Number of finished runs per source that are remembered because their messages are shorter than
+/// [`NUMBERED_BYTES`].
 const KEPT_SHORT_RUNS: usize = 4;
 /// Distinct sources: node ids have 18 bits.
 const SOURCES: u32 = 1 << 18;
-/// Addresses checked per target over all sources: 16 MiB of counters.
+/// Maximum number of addresses checked per target over all sources: 16 MiB of counters.
 const MAX_CHECKED: usize = 4 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Purpose {
-    /// The run begins.
     Begin = 0,
-    /// Queries whether the target knows the run; begins nothing.
+    /// Asks whether the target knows the run.
     Ask = 1,
 }
 
@@ -100,7 +100,7 @@ impl Announcement {
         out
     }
 
-    /// Parses `data`; `None` if any field has a value that no source sends.
+    /// Parses `data`; `None` if a field has a value that no source sends.
     pub fn parse(data: &[u8]) -> Option<(Purpose, Self)> {
         let data: &[u8; ANNOUNCEMENT_BYTES] = data.try_into().ok()?;
         let word =
@@ -139,36 +139,34 @@ impl Announcement {
     }
 }
 
-/// Result of an announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announced {
-    /// Messages may follow.
     Accepted,
-    /// The addresses are not in this memory.
+    /// The addresses exceed this memory.
     OutOfRange,
     /// The target already checks its maximum of addresses.
     Full,
     /// A later run of the same source was already announced.
     Outdated,
-    /// Reply to [`Purpose::Ask`]: the target does not know the run, or no longer.
+    /// Reply to [`Purpose::Ask`] if the target does not know the run.
     Unknown,
 }
 
-/// One source's run.
+/// The run of one source.
 #[derive(Clone, Debug)]
 struct Flow {
     announcement: Announcement,
     stamp: Stamp,
-    /// For puts: the numbers that have arrived, by address.
+    /// Puts: the numbers that have arrived at each address.
     turns: Turns,
-    /// For blocks: what lines of earlier blocks do to later ones.
+    /// Blocks: the lines that late blocks have overwritten.
     late: LateLines,
     counts: usize,
-    /// Earlier runs whose messages do not identify their run, newest first.
+    /// Earlier runs whose messages are too short to identify their run, newest first.
     short: VecDeque<ShortRun>,
 }
 
-/// What is remembered of a run whose messages are shorter than a stamp.
+/// A finished run whose messages are shorter than a stamp.
 #[derive(Clone, Debug)]
 struct ShortRun {
     announcement: Announcement,
@@ -177,7 +175,7 @@ struct ShortRun {
 }
 
 impl Flow {
-    /// The short runs that its successor remembers.
+    /// The short runs that the next flow of this source must remember.
     fn into_short(self) -> VecDeque<ShortRun> {
         let Self {
             announcement,
@@ -197,7 +195,7 @@ impl Flow {
         short
     }
 
-    /// Whether `data`, not a message of this run, is a whole message of an earlier one.
+    /// Whether `data`, which does not match this run, is an undamaged message of an earlier one.
     #[cold]
     fn is_stale(&self, address: u64, data: &[u8]) -> bool {
         self.stamp.is_of_another_run(address, data)
@@ -206,7 +204,7 @@ impl Flow {
 }
 
 impl Flow {
-    /// The address number and line of `data` at `address`, if the run writes blocks.
+    /// The address index and line index of `data` at `address`, if the run writes blocks.
     #[inline]
     fn line_of(&self, address: u64, data: &[u8]) -> Option<Line> {
         let offset = address.wrapping_sub(self.announcement.base);
@@ -236,23 +234,22 @@ impl ShortRun {
 /// All runs that target a NIC.
 #[derive(Clone, Debug, Default)]
 pub struct Checker {
-    /// Flows by source; grows to the highest source that ever announced a run.
+    /// Flows by source number; grows to the highest source that has announced a run.
     flows: Vec<Option<Box<Flow>>>,
-    /// Counts of each run, as a target.
+    /// Counts of each run at this target.
     runs: Vec<TrafficReport>,
     checked: usize,
     stragglers: u64,
-    /// The last run rejected because its source had announced a later one, and that later run.
+    /// The last rejected run and the later run of the same source that replaced it.
     outdated: Option<(u64, u64)>,
 }
 
 impl Checker {
-    /// Messages and announcements of a run that its source had already replaced.
+    /// Messages and announcements that arrived after their source had announced a later run.
     pub fn stragglers(&self) -> u64 {
         self.stragglers
     }
 
-    /// The run announced last.
     pub(crate) fn latest_run(&self) -> Option<u64> {
         self.runs.last().map(|counts| counts.run)
     }
@@ -280,8 +277,8 @@ impl Checker {
         true
     }
 
-    /// Handles the announcement that `source` sent to `target`, which has `memory`. A repeated
-    /// announcement (its response was late) changes nothing.
+    /// Handles the announcement that `source` sent to `target`, which owns `memory`. Repeating an
+    /// announcement has no effect.
     pub fn announce(
         &mut self,
         source: u32,
@@ -329,7 +326,8 @@ impl Checker {
             Operation::Get => fill(memory, &announcement),
             Operation::Amo => set_words(memory, &announcement, stamp),
         }
-        // This may discard flows of the oldest run; the source's old flow is already removed.
+        // This may discard the flows of the oldest run, but not the old flow of this source, which
+        // was already removed.
         let counts = self.counts_of(announcement.run);
         self.checked += checked;
         self.flows[index] = Some(Box::new(Flow {
@@ -344,14 +342,13 @@ impl Checker {
         Announced::Accepted
     }
 
-    /// Total addresses over all flows.
     fn addresses_checked(&self) -> usize {
         let flows = self.flows.iter().flatten();
         flows.map(|flow| flow.turns.len()).sum()
     }
 
-    /// Responds to the query of `source` whether its announced run is known. If so, the target has
-    /// not restarted and its memory is the one written then.
+    /// Answers whether the run that `source` announced is known. If so, the target has not
+    /// restarted since, and its memory still holds what was written.
     pub fn knows(&self, source: u32, announcement: &Announcement) -> Announced {
         let flow = self.flows.get(source as usize);
         match flow.and_then(Option::as_deref) {
@@ -360,8 +357,8 @@ impl Checker {
         }
     }
 
-    /// Index of the counts of `run`, created if missing. When full, discards the counts and flows
-    /// of the oldest run.
+    /// Returns the index of the counts of `run`, which are created if missing. When full, discards
+    /// the counts and flows of the oldest run.
     fn counts_of(&mut self, run: u64) -> usize {
         if let Some(index) = self.runs.iter().position(|counts| counts.run == run) {
             return index;
@@ -421,10 +418,10 @@ impl Checker {
 }
 
 impl Checker {
-    /// Looks at a write of `data` to `address` from `source` before it is made in `memory`, where
-    /// runs may have blocks: what it overwrites counts. Returns the address number and the number
-    /// of the block to [judge](Self::block) once it is made: this is the last missing line of a
-    /// block whose final line arrived before others.
+    /// Handles a write of `data` from `source` to `address` before it is made in `memory`, because
+    /// blocks need to know which bytes it overwrites. If this is the last missing line of a block
+    /// whose final line arrived earlier, returns the address index and the number of that block, to
+    /// be [judged](Self::block) after the write.
     #[inline]
     pub fn line(
         &mut self,
@@ -439,8 +436,9 @@ impl Checker {
         Some((line.0.into(), number))
     }
 
-    /// Judges the block whose final line, `data`, was written to `address` of `memory`, once all
-    /// others are there. False if `address` is not that of a line of a block of `source`.
+    /// Handles the final line, `data`, of a block after it was written to `address` of `memory`,
+    /// and judges the block if all other lines have arrived. Returns false if `source` has no block
+    /// with a line at `address`.
     pub fn last_line(&mut self, source: u32, address: u64, data: &[u8], memory: &Memory) -> bool {
         let Some(Some(flow)) = self.flows.get_mut(source as usize) else {
             return false;
@@ -465,8 +463,8 @@ impl Checker {
         true
     }
 
-    /// Judges block `number` from `source`, announced as complete in `memory` at address number
-    /// `place`. Skips a block that the source overwrote without knowing its fate: nothing relies on
+    /// Judges block `number` from `source`, complete in `memory` at address index `place`. Skips a
+    /// block that the source has overwritten without knowing its fate: the source does not rely on
     /// it.
     pub fn block(&mut self, source: u32, place: u32, number: u32, memory: &Memory) {
         let Some(Some(flow)) = self.flows.get_mut(source as usize) else {
@@ -490,8 +488,7 @@ impl Checker {
             counts.corrupted += 1;
             return;
         };
-        // Do not blame this block for what another run or an earlier block wrote over it since: it
-        // arrived.
+        // Do not count lines that another run or an earlier block overwrote since: they did arrive.
         self.stragglers += stale;
         counts.stale += stale;
         let turn = flow.turns.take(place, number);
@@ -499,8 +496,8 @@ impl Checker {
     }
 }
 
-/// Sequence number of a message other than the expected one, if it is a whole message of `size`
-/// bytes.
+/// Returns the sequence number of an undamaged message of `size` bytes that is not the expected
+/// one.
 #[cold]
 fn number_of(stamp: Stamp, size: u32, address: u64, next: u32, data: &[u8]) -> Option<u32> {
     if data.len() != size as usize {
@@ -509,8 +506,8 @@ fn number_of(stamp: Stamp, size: u32, address: u64, next: u32, data: &[u8]) -> O
     if let Some(number) = Stamp::claimed_number(next, data) {
         return stamp.matches(address, number, data).then_some(number);
     }
-    // A folded stamp does not hold its number: try those around the expected one, nearest first. As
-    // many messages may be missing as a source has outstanding, but the shortest stamps collide too
+    // A folded stamp does not contain its number, so try the numbers around the expected one,
+    // nearest first. A source's whole window may be missing, but the shortest stamps collide too
     // often to search that far.
     let reach = if data.len() < 4 { 32 } else { MAX_WINDOW };
     (1..=reach)
@@ -519,7 +516,7 @@ fn number_of(stamp: Stamp, size: u32, address: u64, next: u32, data: &[u8]) -> O
 }
 
 impl TrafficReport {
-    /// Counts a whole message, given how its number arrived.
+    /// Counts an undamaged message by the arrival order of its number.
     fn judge(&mut self, turn: Turn, ordered: bool) {
         match turn {
             Turn::InOrder => self.delivered += 1,
@@ -533,12 +530,12 @@ impl TrafficReport {
                 self.delivered += 1;
                 self.missing = self.missing.saturating_sub(1);
             }
-            // A duplicate, or a number older than those remembered.
+            // A duplicate, or a number too old to be remembered.
             Turn::Again => self.duplicated += 1,
         }
     }
 
-    /// Counts the additions of `flow`, as its words show them.
+    /// Counts the additions of `flow` from the current values of its words.
     fn add_atomics(&mut self, flow: &Flow, mut read: impl FnMut(u64) -> u64) {
         for address in flow.announcement.all_addresses() {
             let count = read(address).wrapping_sub(flow.stamp.first_count(address));
@@ -551,7 +548,6 @@ impl TrafficReport {
     }
 }
 
-/// The word at a checked address.
 fn word_at(memory: &Memory, address: u64) -> u64 {
     let mut word = [0; 8];
     memory
@@ -569,7 +565,7 @@ fn set_words(memory: &mut Memory, announcement: &Announcement, stamp: Stamp) {
     }
 }
 
-/// Fills the announced addresses with whole lines of the pattern that gets expect.
+/// Fills the announced addresses with the pattern that gets expect.
 fn fill(memory: &mut Memory, announcement: &Announcement) {
     for address in announcement.all_addresses() {
         for at in (0..stride_of(announcement.size)).step_by(LINE) {

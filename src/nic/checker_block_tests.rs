@@ -3,7 +3,7 @@
 use super::*;
 
 impl Bench {
-    /// Delivers lines of block `number` to address 0.
+    /// Delivers the lines `which` of block `number` to address 0.
     fn lines(&mut self, number: u32, which: &[u64]) {
         let size = self.size as u64;
         let mut all = self.stamp.lines(BASE, number);
@@ -21,7 +21,7 @@ impl Bench {
         }
     }
 
-    /// The source says that block `number` to address 0 is complete.
+    /// Announces the complete block `number` at address 0, as the source does.
     fn said(&mut self, number: u32) -> TrafficReport {
         self.checker.block(SOURCE, 0, number, &self.memory);
         self.report(1)
@@ -45,7 +45,7 @@ fn late_lines_of_a_block_spoil_no_later_one() {
     let report = bench.said(3);
     assert_eq!((report.delivered, report.missing), (2, 2), "{report:?}");
     assert_eq!((report.corrupted, report.stale), (0, 3), "{report:?}");
-    // Lines overwritten before do not affect the next block.
+    // Lines overwritten earlier do not affect the next block.
     bench.lines(2, &[1]);
     bench.lines(4, &WHOLE);
     let report = bench.said(4);
@@ -109,7 +109,7 @@ fn damaged_lines_and_those_of_other_runs_begin_no_block() {
     line = bench.stamp.lines(BASE, 5).next_line();
     line[63] ^= 1;
     bench.checker.line(SOURCE, BASE, &line, &bench.memory);
-    // Nor do writes that are not lines.
+    // Writes that are not lines have no effect either.
     line = bench.stamp.lines(BASE + 5, 5).next_line();
     bench.checker.line(SOURCE, BASE + 5, &line, &bench.memory);
     bench
@@ -181,7 +181,7 @@ fn a_block_is_judged_when_its_last_line_says_that_it_is_there() {
     bench.checker.block(SOURCE, 0, 5, &bench.memory);
     let report = bench.report(1);
     assert_eq!((report.delivered, report.corrupted), (3, 2), "{report:?}");
-    // Writes elsewhere are ordinary events.
+    // Writes to other addresses are not judged.
     let (checker, memory) = (&mut bench.checker, &bench.memory);
     let line = last(stamp, 6);
     assert!(!checker.last_line(SOURCE, BASE + 193, &line, memory));

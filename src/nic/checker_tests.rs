@@ -42,7 +42,6 @@ impl Bench {
         }
     }
 
-    /// Begins the next run.
     fn announce(&mut self, run: u64, size: u32) -> Announced {
         self.run = run;
         self.size = size as usize;
@@ -50,7 +49,6 @@ impl Bench {
         self.told(announcement(run, size))
     }
 
-    /// Announces `announcement` from the source.
     fn told(&mut self, announcement: Announcement) -> Announced {
         let (checker, memory) = (&mut self.checker, &mut self.memory);
         checker.announce(SOURCE, TARGET, announcement, memory)
@@ -81,7 +79,7 @@ impl Bench {
     }
 }
 
-/// A report with only good and late messages.
+/// A report with only valid and stale messages.
 fn seen(delivered: u64, stale: u64) -> TrafficReport {
     TrafficReport {
         delivered,
@@ -98,7 +96,7 @@ fn messages_in_order_raise_no_complaint_at_any_size() {
     }
 }
 
-// The canaries: each kind of damage is recognised. Sizes 4 and 7 are folded stamps.
+// Canaries: every kind of damage is recognised. Sizes 4 and 7 use folded stamps.
 const SIZES: [u32; 5] = [4, 7, 8, 13, 32];
 
 #[test]
@@ -119,7 +117,7 @@ fn canary_misorder() {
         assert_eq!((report.delivered, report.misordered), (5, 1), "{size}");
         let others = [report.corrupted, report.duplicated, report.missing];
         assert_eq!(others, [0; 3]);
-        // The late message again is a duplicate, not a second misorder.
+        // A repetition of the late message is a duplicate, not a second misorder.
         let report = bench.deliver([2]);
         assert_eq!((report.misordered, report.duplicated), (1, 1));
     }
@@ -133,7 +131,6 @@ fn canary_missing() {
         let others = [report.corrupted, report.duplicated, report.misordered];
         assert_eq!(others, [0; 3]);
     }
-    // A long gap.
     let mut bench = Bench::new(8);
     let report = bench.deliver([0, 1000]);
     assert_eq!((report.delivered, report.missing), (2, 999));
@@ -151,7 +148,8 @@ fn canary_corruption() {
             data[bit / 8] ^= 1 << (bit % 8);
             bench.put(&data);
             let report = bench.report(1);
-            // A stamp of a few bits may look like a neighbour's, but never right.
+            // A stamp of a few bits may be taken for a neighbouring number, but never for the right
+            // one.
             assert!(!report.is_clean(), "{size} bytes, bit {bit}");
             if size > 4 {
                 assert_eq!(report.corrupted, 1, "{size} bytes, bit {bit}");
@@ -214,7 +212,7 @@ fn runs_of_many_sources_leave_no_address_counted_that_nobody_writes_to() {
         run += 1;
         checker.announce(source, TARGET, announcement(run, 8), memory)
     };
-    // A source returns when exactly as many other runs are known as are kept.
+    // The source returns when exactly as many other runs are known as are kept.
     for _ in 0..200 {
         for source in core::iter::once(1).chain([2; KEPT_RUNS - 1]) {
             assert_eq!(announce(source), Announced::Accepted);
@@ -314,7 +312,7 @@ fn the_refused_run_is_told_which_later_one_stands_in_its_way() {
     };
     assert_eq!(of_another(&mut bench, 5), Announced::Accepted);
     assert_eq!(of_another(&mut bench, 3), Announced::Outdated);
-    // The highest of both: the first source would reject numbers between them too.
+    // Report the highest: the first source would reject the numbers in between too.
     assert_eq!(bench.report(3).outdated_by, 9);
 }
 
@@ -338,7 +336,7 @@ fn a_block_is_as_bad_as_its_worst_line() {
     );
 }
 
-/// Seed 8118 of the soak: more than 32 messages lost in a row counted as corrupted.
+/// Regression (soak seed 8118): more than 32 messages lost in a row counted as corrupted.
 #[test]
 fn a_long_loss_is_a_loss_at_any_size_that_can_tell() {
     for size in [4, 5, 7, 8, 32] {
@@ -348,8 +346,8 @@ fn a_long_loss_is_a_loss_at_any_size_that_can_tell() {
     }
 }
 
-/// Only one earlier run's stamp was kept: late messages of older runs counted as corrupted, 27 to
-/// 196 of them after two stalled runs.
+/// Regression: only one earlier run's stamp was kept, so late messages of older runs counted as
+/// corrupted, 27 to 196 of them after two stalled runs.
 #[test]
 fn what_comes_late_of_any_run_before_is_stale_and_not_corrupt() {
     for size in [8, 9, 16, 32, 64] {
@@ -369,7 +367,7 @@ fn what_comes_late_of_any_run_before_is_stale_and_not_corrupt() {
         }
         let report = bench.deliver([2]);
         assert_eq!(report, seen(3, late.len() as u64), "{size} bytes");
-        // Canary: a damaged message among them is not a late one.
+        // Canary: a damaged message among them does not count as late.
         let mut damaged = late[7].clone();
         damaged[0] ^= 1;
         bench.put(&damaged);

@@ -4,8 +4,8 @@ use super::traffic_pattern::Choice;
 use super::traffic_spec::{SpecError, TrafficSpec};
 use crate::rng::Rng;
 
-/// Draws the destinations of a processor's messages, for programs at its door that send in the
-/// NIC's stead. It never ends, unless the processor is silent.
+/// Draws the destinations of a processor's messages, for client programs that send in place of the
+/// NIC. The sequence is infinite, or empty if the processor is silent.
 #[derive(Clone, Debug)]
 pub struct Destinations {
     all: Vec<u16>,
@@ -18,7 +18,7 @@ impl Destinations {
     /// The destinations of processor `own` in the run `spec`.
     ///
     /// # Errors
-    /// If the pattern does not support this number of participants, or `own` is not one of them.
+    /// If the pattern does not support this number of participants, or `own` is not a participant.
     pub fn new(spec: &TrafficSpec, own: u16) -> Result<Self, SpecError> {
         let (all, choice) = spec.destinations(own)?;
         let (rng, turn) = (Rng::new(spec.seed, own.into()), 0);
@@ -30,7 +30,6 @@ impl Destinations {
         })
     }
 
-    /// All possible destinations.
     pub fn all(&self) -> &[u16] {
         &self.all
     }

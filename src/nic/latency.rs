@@ -1,4 +1,4 @@
-//! Latencies of a run: recorded cheaply, serialised sparsely, merged over NICs.
+//! Latencies of a run: cheap to record, sparse when serialised, and mergeable over NICs.
 
 use hdrhistogram::Histogram;
 use schemars::JsonSchema;
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 use crate::kit::Standstills;
 use crate::time::{Duration, Time};
 
-/// Higher latencies count as this: 2^40 ns, some 18 minutes.
+/// Higher latencies are recorded as this one: 2^40 ns, about 18 minutes.
 const MAX_NS: u64 = 1 << 40;
-/// Two decimal digits: values are accurate to 1 %, and the counts fit a second-level cache.
+/// Two decimal digits give an accuracy of 1 %, and the counts fit a second-level cache.
 const DIGITS: u8 = 2;
 
-/// The recording side, 33 KiB. Messages issued together often complete together: equal
-/// consecutive latencies are counted before their bucket is looked up.
+/// Records latencies in 33 KiB. Messages issued together often complete together, so consecutive
+/// equal latencies are counted before their bucket is looked up.
 #[derive(Clone, Debug)]
 pub struct LatencyRecorder {
     histogram: Histogram<u64>,
-    /// The latest latency in ns, and how many times it occurred that are not in the histogram.
+    /// The latest latency in ns, and its repetitions that are not in the histogram yet.
     latest_ns: u64,
     times: u64,
     standstills: Standstills,
@@ -40,18 +40,19 @@ impl LatencyRecorder {
         }
     }
 
-    /// Records that the process was suspended for `span`, which ended at `now`; `now` excludes it.
+    /// Records that the process was suspended for `span` until `now`, which excludes the
+    /// suspension.
     pub fn stood_still(&mut self, now: Time, span: Duration) {
         self.standstills.add(now, span);
     }
 
-    /// Clock time between two attended times.
+    /// Wall time between two times that exclude suspensions.
     #[inline]
     pub fn span(&self, earlier: Time, later: Time) -> Duration {
         self.standstills.span(earlier, later)
     }
 
-    /// Records the clock time between two attended times as a latency.
+    /// Records the wall time between two times that exclude suspensions as a latency.
     #[inline]
     pub fn record_span(&mut self, earlier: Time, later: Time) {
         self.record(self.span(earlier, later).as_ns());
@@ -92,13 +93,12 @@ pub struct LatencyCounts {
 }
 
 impl LatencyCounts {
-    /// Latencies counted.
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|&(_, n)| n).sum()
     }
 
-    /// The latency in ns that `per_mille` of 1,000 messages did not exceed (500: the median), or
-    /// zero if nothing was counted.
+    /// The latency in ns that `per_mille` of 1,000 messages did not exceed (500 for the median).
+    /// Zero if nothing was counted.
     pub fn quantile(&self, per_mille: u16) -> u64 {
         let count = u128::from(self.count());
         let wanted = (count * u128::from(per_mille.min(1000)))
@@ -114,7 +114,8 @@ impl LatencyCounts {
         0
     }
 
-    /// The mean in ns, taking each bucket at its highest value; zero if nothing was counted.
+    /// The mean in ns, with each latency rounded up to its bucket's limit. Zero if nothing was
+    /// counted.
     pub fn mean(&self) -> u64 {
         let sum: u128 = self
             .buckets
@@ -124,7 +125,6 @@ impl LatencyCounts {
         (sum / u128::from(self.count()).max(1)) as u64
     }
 
-    /// Adds the counts of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
         let mut merged = Vec::with_capacity(self.buckets.len() + other.buckets.len());
         let (mut a, mut b) = (

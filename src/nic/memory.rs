@@ -1,10 +1,10 @@
 //! The processor's local memory: lazily allocated pages behind a bounds check.
 //!
-//! An unwritten memory reads as zeros and costs eight bytes per page, so that many NICs with large
-//! memories fit on one machine.
+//! Unwritten memory reads as zeros and costs eight bytes per page, so that many NICs with large
+//! memories fit on one host.
 //!
-//! Beyond its end, at multiples of [`WINDOW_BYTES`], it may give access to other memory: a
-//! [`Window`] on what a local program shares with its NIC.
+//! Addresses beyond the end, at multiples of [`WINDOW_BYTES`], may be mapped to a [`Window`]:
+//! memory that a local program shares with its NIC.
 
 use core::fmt::Debug;
 
@@ -14,11 +14,11 @@ const PAGE_BYTES: usize = 1 << PAGE_SHIFT;
 /// Largest memory of a NIC, in bytes (64 GiB).
 pub const MAX_MEMORY_BYTES: u64 = 1 << 36;
 
-/// Address space of a window: window `n` begins at `n + 1` times this.
+/// Address space of a window: window `n` begins at `n + 1` times this value.
 pub const WINDOW_BYTES: u64 = 1 << 49;
-/// Offset in a window of the program's address space: byte `a` of it is at this plus `a`.
+/// Offset of the program's address space in its window: byte `a` of the program is at this offset
+/// plus `a`.
 pub const OWN_AT: u64 = 1 << 48;
-/// Maximum number of windows of one memory.
 pub const MAX_WINDOWS: usize = 64;
 
 /// Memory shared with another process, which may change it at any time.
@@ -26,17 +26,17 @@ pub trait Window: Debug + Send {
     /// Size in bytes, at most [`OWN_AT`].
     fn size(&self) -> u64;
 
-    /// Fills `out` from `offset` on; the range is inside the window.
+    /// Fills `out` from `offset` on. The caller ensures that the range is inside the window.
     fn read(&self, offset: u64, out: &mut [u8]);
 
-    /// Stores `data` at `offset`; the range is inside the window.
+    /// Stores `data` at `offset`. The caller ensures that the range is inside the window.
     fn write(&mut self, offset: u64, data: &[u8]);
 
-    /// Updates the 64-bit word at `offset`, a multiple of eight, atomically as the other side sees
-    /// it, and returns the old value; `change` may be called more than once.
+    /// Updates the 64-bit word at `offset`, a multiple of eight, and returns the old value. The
+    /// update is atomic for the other process; `change` may be called more than once.
     fn update(&mut self, offset: u64, change: &dyn Fn(u64) -> u64) -> u64;
 
-    /// The program's address space, if it can be accessed.
+    /// The program's address space, if the NIC can access it.
     fn own(&self) -> Option<&dyn OwnMemory> {
         None
     }
@@ -47,38 +47,35 @@ pub trait OwnMemory: Debug + Send {
     /// Fills `out` from `address` on.
     ///
     /// # Errors
-    /// [`Unreachable`].
+    /// [`Unreachable`] if the program has not mapped the whole range.
     fn read(&self, address: u64, out: &mut [u8]) -> Result<(), Unreachable>;
 
-    /// Stores `data` at `address`, at the latest when [`settle`](Self::settle) is called; the other
-    /// process sees stores in order.
+    /// Stores `data` at `address`, possibly not before [`settle`](Self::settle) is called. The
+    /// other process observes stores in order.
     ///
     /// # Errors
-    /// [`Unreachable`].
+    /// [`Unreachable`] if the program has not mapped the whole range.
     fn write(&self, address: u64, data: &[u8]) -> Result<(), Unreachable>;
 
-    /// Completes all earlier stores and drops everything read before.
+    /// Completes all earlier stores and invalidates cached reads.
     fn settle(&self);
 }
 
-/// Some of the bytes are not mapped, or not for this access.
+/// Some of the bytes are not mapped, or their mapping does not permit the access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the program's memory is not mapped there")]
 pub struct Unreachable;
 
-/// An access beyond the end of the memory, or to what a program has unmapped.
+/// An access beyond the end of the memory, or to memory that a program has unmapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("access to {len} bytes at {address:#x} exceeds the memory of {size} bytes")]
 pub struct OutOfRange {
-    /// First byte of the access.
     pub(crate) address: u64,
-    /// Bytes requested.
     pub(crate) len: usize,
-    /// Size of the memory in bytes.
     pub(crate) size: u64,
 }
 
-/// A sparse memory of a fixed size in bytes; pages of 64 KiB appear when first written.
+/// A sparse memory of a fixed size in bytes. Pages of 64 KiB are allocated at the first write.
 #[derive(Debug)]
 pub struct Memory {
     size: u64,
@@ -87,13 +84,13 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Bytes of pages that hold something.
+    /// Bytes of allocated pages.
     #[cfg(test)]
     pub(crate) fn resident(&self) -> u64 {
         self.pages.iter().flatten().count() as u64 * PAGE_BYTES as u64
     }
 
-    /// A memory of `size` bytes, all zero.
+    /// Creates a memory of `size` bytes, all zero.
     ///
     /// # Panics
     /// If `size` exceeds [`MAX_MEMORY_BYTES`]; configurations are checked earlier.
@@ -110,10 +107,10 @@ impl Memory {
         }
     }
 
-    /// Attaches `window` and returns its index; `None` if there are [`MAX_WINDOWS`] already.
+    /// Attaches `window` and returns its index; `None` if there are already [`MAX_WINDOWS`].
     ///
     /// # Panics
-    /// If it is larger than [`OWN_AT`].
+    /// If the window is larger than [`OWN_AT`].
     pub fn attach(&mut self, window: Box<dyn Window>) -> Option<usize> {
         assert!(
             window.size() <= OWN_AT,
@@ -131,17 +128,16 @@ impl Memory {
         Some(index)
     }
 
-    /// Detaches a window, if it exists: its addresses are out of range from now on.
+    /// Detaches a window, if it exists; its addresses are then out of range.
     pub fn detach(&mut self, window: usize) -> Option<Box<dyn Window>> {
         self.windows.get_mut(window)?.take()
     }
 
-    /// Address of the first byte of a window.
     pub const fn window_base(window: usize) -> u64 {
         (window as u64 + 1) * WINDOW_BYTES
     }
 
-    /// Whether `len` bytes exist at `address`, in the memory or in one window.
+    /// Whether the `len` bytes at `address` exist, in the memory or in one window.
     #[inline]
     pub fn contains(&self, address: u64, len: u64) -> bool {
         match address.checked_add(len) {
@@ -151,7 +147,7 @@ impl Memory {
         }
     }
 
-    /// The window that has `len` bytes at `address`, and their offset in it.
+    /// The window that contains the `len` bytes at `address`, and their offset in it.
     fn seen(&self, address: u64, len: u64) -> Option<(usize, u64)> {
         let index = (address / WINDOW_BYTES).checked_sub(1)? as usize;
         let offset = address % WINDOW_BYTES;
@@ -163,14 +159,15 @@ impl Memory {
         is_inside.then_some((index, offset))
     }
 
-    /// The address space that has `len` bytes at `address`, and their address in it.
+    /// The program's address space that contains the `len` bytes at `address`, and their address
+    /// there.
     fn own(&self, address: u64, len: u64) -> Option<(&dyn OwnMemory, u64)> {
         let (index, offset) = self.seen(address, len)?;
         let own = self.windows[index].as_ref()?.own()?;
         Some((own, offset.checked_sub(OWN_AT)?))
     }
 
-    /// Completes all earlier stores to address spaces of programs.
+    /// Completes all earlier stores to programs' address spaces.
     pub fn settle(&self) {
         for window in self.windows.iter().flatten() {
             if let Some(own) = window.own() {
@@ -179,9 +176,9 @@ impl Memory {
         }
     }
 
-    /// Updates a word of `N` bytes at `address` in a program's address space, a multiple of `N`,
-    /// and returns the old value; `None` if `address` is in no such space. All such updates are
-    /// made here, in sequence, but the program itself may change the word in between.
+    /// Updates a word of `N` bytes in a program's address space at `address`, a multiple of `N`,
+    /// and returns the old value. `None` if `address` is not in an address space. All such updates
+    /// are made here, one after another, but the program itself may change the word in between.
     fn update_own<const N: usize>(
         &self,
         address: u64,
@@ -190,7 +187,8 @@ impl Memory {
         let (own, at) = self.own(address, N as u64)?;
         let mut old = [0; N];
         let changed = own.read(at, &mut old).and_then(|()| match change(old) {
-            // Do not overwrite a concurrent store of the program needlessly.
+            // Skip the write of an unchanged word, which could overwrite a concurrent store of the
+            // program.
             new if new == old => Ok(()),
             new => own.write(at, &new),
         });
@@ -200,7 +198,7 @@ impl Memory {
     /// Like [`update_shared`](Self::update_shared), for a 32-bit word at a multiple of four.
     ///
     /// # Errors
-    /// [`OutOfRange`] if it is in no window, or the program has unmapped it.
+    /// [`OutOfRange`] if the word is in no window, or the program has unmapped it.
     pub fn update_shared_32(
         &mut self,
         address: u64,
@@ -225,11 +223,11 @@ impl Memory {
         OutOfRange { address, len, size }
     }
 
-    /// Updates the 64-bit word at `address` of a window, a multiple of eight, atomically as the
-    /// window's other side sees it, and returns the old value.
+    /// Updates the 64-bit word at `address` of a window, a multiple of eight, and returns the old
+    /// value. The update is atomic for the program.
     ///
     /// # Errors
-    /// [`OutOfRange`] if it is in no window, or the program has unmapped it.
+    /// [`OutOfRange`] if the word is in no window, or the program has unmapped it.
     pub fn update_shared(
         &mut self,
         address: u64,

@@ -1,6 +1,5 @@
-//! What the NICs of all machines share: the verified traffic that tests them, the vocabulary of
-//! collective operations, the memory, the periods between restarts, and the slab of outstanding
-//! requests.
+//! Parts that the NICs of all machines share: verified test traffic, collective operations, the
+//! memory, periods between restarts, and the slab of outstanding requests.
 
 mod barrier;
 pub mod block_lines;

@@ -1,41 +1,41 @@
-//! Periods: the time of posting distinguishes a request from earlier ones with its id.
+//! Periods: the time of posting distinguishes a request from earlier requests with the same id.
 //!
-//! A response may arrive late: links resend as often as they must, a router stops, a wire has a
+//! A response may arrive late: a link resends for a long time, a router is suspended, a wire has a
 //! long delay. By then its request may have timed out, or its requester may have been killed and
-//! restarted, and the id may be in use for another request. So in addition to the id a packet
-//! carries the period in which it was posted, modulo what its bits can hold, and the response
-//! repeats it. (TCP's PAWS, RFC 7323 section 5, is the same idea.) A response is accepted only for
-//! a request of its id *and* period, and
+//! restarted, and the id may be in use for another request. So a packet carries not only the id but
+//! also the period in which it was posted, modulo the range of its field, and the response repeats
+//! both. (TCP's PAWS, RFC 7323 sec. 5, is the same idea.) A NIC accepts a response only for a
+//! request with the same id *and* period. In addition,
 //!
-//! - within a period an id whose response has not arrived serves once: after a timeout it rests
-//!   until the next;
-//! - a NIC that has a predecessor begins with the first period that starts after itself, since it
-//!   does not know that one's requests in the present period.
+//! - within a period, an id whose response has not arrived is used once: after a timeout it stays
+//!   unused until the next period;
+//! - a restarted NIC posts nothing before the first period that begins after its start, since it
+//!   does not know which ids its predecessor used in the present one.
 //!
-//! So two requests of one name are at least (number of periods - 1) periods apart, whatever was
-//! killed, stopped or delayed between them. Periods are two seconds long, and at least a tenth of a
-//! request's timeout.
+//! So two requests with the same id and period field are at least (number of periods - 1) periods
+//! apart, whatever was killed, suspended or delayed between them. A period lasts two seconds, or a
+//! tenth of a request's timeout if that is longer.
 
 use crate::time::{Duration, Time};
 
-/// Shortest period: the longest wait of a restarted NIC, unless timeouts are long.
+/// Shortest period, and so, unless timeouts are long, the longest wait of a restarted NIC.
 const SHORTEST: Duration = Duration::from_ms(2_000);
-/// Maximum number of periods in a request's timeout: after long timeouts, responses may be old.
+/// Maximum number of periods per request timeout: with long timeouts, responses may be old.
 const PER_TIMEOUT: u64 = 10;
 const PS_PER_NS: u64 = 1_000;
 
-/// What a NIC knows of its predecessors and their requests.
+/// Describes earlier incarnations of a NIC and their clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Incarnation {
-    /// The reading, in nanoseconds, of a clock that all incarnations share when this one's time was
-    /// zero. It may not go backwards from one incarnation to the next.
+    /// Time in nanoseconds on a clock that all incarnations share, at this incarnation's time zero.
+    /// It must not go backwards from one incarnation to the next.
     pub clock_ns: u64,
-    /// Whether there was no predecessor with requests or responses still in flight.
+    /// Whether no predecessor can have requests or responses in flight.
     pub first: bool,
 }
 
 impl Default for Incarnation {
-    /// The first incarnation, on its own clock.
+    /// The first incarnation, with its own clock.
     fn default() -> Self {
         Self {
             clock_ns: 0,
@@ -44,21 +44,19 @@ impl Default for Incarnation {
     }
 }
 
-/// The present period.
 #[derive(Clone, Copy, Debug)]
 pub struct Periods {
     clock_ns: u64,
     length_ns: u64,
     number: u64,
-    /// When the present period ends.
     ends: Time,
     /// The first period in which requests may be posted.
     opens: u64,
 }
 
 impl Periods {
-    /// Periods of a NIC that begins at `now` and whose requests time out after `timeout`; `longer`
-    /// times as long as necessary.
+    /// Periods of a NIC that starts at `now` and whose requests time out after `timeout`. Periods
+    /// are `longer` times as long as necessary.
     pub fn new(incarnation: Incarnation, now: Time, timeout: Duration, longer: u64) -> Self {
         let length_ns = (timeout.as_ns() / PER_TIMEOUT)
             .max(SHORTEST.as_ns())
@@ -82,8 +80,8 @@ impl Periods {
         }
     }
 
-    /// Records that the process was suspended for `span`, which ended at `now`; `now` excludes it.
-    /// The clock that all incarnations share kept running.
+    /// Records that the process was suspended for `span` until `now`, which excludes the
+    /// suspension. The clock that all incarnations share kept running.
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         self.clock_ns = self
             .clock_ns
@@ -96,7 +94,7 @@ impl Periods {
         let clock_ns = self.clock_ns.saturating_add(now.as_ns());
         self.number = clock_ns / self.length_ns;
         let left_ns = self.length_ns - clock_ns % self.length_ns;
-        // `clock_ns` has whole nanoseconds, so count from the start of the current one.
+        // `clock_ns` counts whole nanoseconds, so start at the last whole nanosecond.
         let began = Time::from_ps(now.as_ps() / PS_PER_NS * PS_PER_NS);
         self.ends = began + Duration::from_ns(left_ns);
     }
@@ -106,13 +104,12 @@ impl Periods {
         self.number
     }
 
-    /// Whether requests may be posted.
+    /// Whether requests may be posted now.
     #[inline]
     pub(crate) const fn is_open(&self) -> bool {
         self.number >= self.opens
     }
 
-    /// When the next period begins.
     pub(crate) const fn ends(&self) -> Time {
         self.ends
     }

@@ -1,8 +1,8 @@
-//! Probes: single operations without effect, to see whether and how they arrive.
+//! Probes: single operations without effect, which show whether and how packets arrive.
 //!
-//! To routers a probe is a request like any other, but it changes nothing: its reads are ignored,
-//! it adds zero, and the target discards its puts but responds as if it had written them. So it may
-//! run alongside other users of the memories.
+//! Routers handle a probe like any other request, but it changes nothing: its reads are ignored,
+//! its additions add zero, and the target discards its puts but responds as if it had written them.
+//! So probes may run beside other users of the memories.
 
 use std::collections::VecDeque;
 
@@ -11,21 +11,20 @@ use serde::{Deserialize, Serialize};
 use super::traffic_spec::Operation;
 use crate::time::Time;
 
-/// Address of probe puts, where a machine recognises them by address: the `PROBE_BYTES` from here
-/// on, which no memory has.
+/// First of the `PROBE_BYTES` addresses of probe puts, on machines that recognise them by address.
+/// They lie beyond every memory.
 pub(crate) const PROBE_ADDRESS: u64 = 3 << 45;
-/// Bytes of the address range of such puts: covers all bits that machines route by.
+/// Size of the address range of probe puts: covers all address bits that machines route by.
 const PROBE_BYTES: u64 = 1 << 21;
-/// Probes of one NIC whose ends are remembered.
+/// Number of completed probes whose outcome one NIC keeps.
 pub(crate) const MAX_PROBES: usize = 64;
 
-/// Whether a put to `address` is a probe.
 #[inline]
 pub const fn is_probed(address: u64) -> bool {
     address & !(PROBE_BYTES - 1) == PROBE_ADDRESS
 }
 
-/// The probe put address with the same low bits as `like`.
+/// The probe put address with the low bits of `like`.
 #[inline]
 pub const fn probed_address(like: u64) -> u64 {
     PROBE_ADDRESS | like & (PROBE_BYTES - 1)
@@ -34,69 +33,61 @@ pub const fn probed_address(like: u64) -> u64 {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeSpec {
-    /// Number of the target NIC.
     pub to: u16,
     pub op: Operation,
-    /// Bytes to put or get; an atomic operation has eight.
+    /// Bytes to put or get; eight for an atomic operation.
     pub bytes: u32,
-    /// Address of a get or an atomic operation. For a put, only the lowest 21 bits count.
+    /// Address of the operation; for a put, only the lowest 21 bits count.
     #[serde(default)]
     pub address: u64,
-    /// Whether the probe's packet takes an ordered path, where the machine has a choice.
+    /// Whether the packet must take an ordered path, on machines with a choice.
     #[serde(default)]
     pub ordered: bool,
 }
 
-/// A probe sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
-    /// Number by which to query the probe's end.
+    /// Identifies the probe when its outcome is queried.
     pub number: u64,
-    /// Identity of its packets; see [`Passage::identity`](crate::trace::Passage::identity).
+    /// Identity of the probe's packets; see [`Passage::identity`](crate::trace::Passage::identity).
     pub identity: u64,
 }
 
-/// How a probe ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProbeOutcome {
     /// The target carried out the probe, and the response arrived.
     Done,
-    /// The target rejected the probe.
     Refused,
-    /// The probe or the response arrived damaged.
+    /// The request or the response arrived damaged.
     Damaged,
     TimedOut,
 }
 
-/// The end of a probe, in the NIC's own time.
+/// Outcome of a probe, with the NIC's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeEnd {
-    /// Number of the probe.
     pub(crate) number: u64,
-    /// When the probe was sent.
     pub posted_ps: u64,
-    /// When the response arrived, or the probe timed out.
+    /// When the response arrived or the probe timed out.
     pub ended_ps: u64,
     pub outcome: ProbeOutcome,
 }
 
-/// Why a probe was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProbeError {
-    /// The maximum of requests is outstanding or waiting for the link.
+    /// Too many requests are outstanding or waiting for the link.
     #[error("too many requests are outstanding; try again")]
     Full,
-    /// The machine or its memory has no such operation.
+    /// The machine does not support the operation, or its memory has no such address.
     #[error("no operation with this length and address")]
     Impossible,
     #[error("no NIC has number {0}")]
     Nobody(u16),
 }
 
-/// A NIC that sends probes.
 pub trait Probes {
-    /// The number by which routers know the NIC.
+    /// The number of the NIC in routing tables.
     fn routed_number(&self) -> u32;
 
     /// Sends a probe.
@@ -105,16 +96,16 @@ pub trait Probes {
     /// See [`ProbeError`].
     fn probe(&mut self, now: Time, spec: &ProbeSpec) -> Result<Probe, ProbeError>;
 
-    /// Outcome of a probe, if among the last [`MAX_PROBES`]; reported once.
+    /// Returns the outcome of a probe once, if it is among the last [`MAX_PROBES`].
     fn probe_ended(&mut self, number: u64) -> Option<ProbeEnd>;
 }
 
-/// Ends of probes not queried yet.
+/// Outcomes that have not been queried yet.
 #[derive(Clone, Debug, Default)]
 pub struct ProbeLog(VecDeque<ProbeEnd>);
 
 impl ProbeLog {
-    /// Records an end; the oldest is discarded when full.
+    /// Records an outcome, and discards the oldest when full.
     pub fn ended(&mut self, number: u64, (posted, ended): (Time, Time), outcome: ProbeOutcome) {
         if self.0.len() == MAX_PROBES {
             self.0.pop_front();

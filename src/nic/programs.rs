@@ -1,15 +1,16 @@
-//! Local programs at NICs whose requests name addresses instead of domains and keys.
+//! Local programs at NICs whose requests carry addresses instead of domains and keys.
 //!
-//! Registered memory has addresses of its own: bit 47, then a key of the program's job, the handle,
-//! and the offset.
+//! The address of registered memory has bit 47 set, followed by a key of the program's job, the
+//! handle and the offset.
 //!
 //! ```text
 //! bit  47  46 .. 35  34 .. 28  27 .. 0
 //!       1    key      handle   offset
 //! ```
-//! The requester's NIC inserts the key and the NIC of the memory compares it, so that a program can
-//! access only what its own job has registered, as on machines with such keys in their packets. A
-//! machine's software did that with its page tables.
+//!
+//! The requester's NIC inserts the key and the target's NIC compares it, so that a program can
+//! access only memory that its own job has registered. Other machines have such keys in their
+//! packets; on the machines without them, software achieved the same with page tables.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,39 +23,35 @@ use super::local::{Client, LocalPort, Taken, key_of, member_of};
 use super::memory::{MAX_WINDOWS, Window};
 use crate::time::Time;
 
-/// Set in addresses of registered memory.
+/// Bit that marks addresses of registered memory.
 const MARK: u64 = 1 << 47;
 const KEY_SHIFT: u32 = 35;
 const KEY_BITS: u32 = 47 - KEY_SHIFT;
 const HANDLE_SHIFT: u32 = 28;
-/// Handles of one NIC.
 const HANDLES: usize = 1 << (KEY_SHIFT - HANDLE_SHIFT);
 /// Largest registration, in bytes.
 const MOST_BYTES: u64 = 1 << HANDLE_SHIFT;
-/// Maximum number of handles of one program.
 const MOST_HANDLES: usize = HANDLES / 4;
-/// Registrations begin at a multiple of this, so that offsets and addresses share cache lines.
+/// Registrations begin at multiples of this value, so that offsets and addresses have the same
+/// cache lines.
 const LINE: u64 = 64;
-/// Outstanding requests are shared between the programs and one more user, IP or the next program;
-/// each program has at least this many.
+/// The outstanding requests are shared between the programs and one more user (IP or the next
+/// program). Each program can have at least this many.
 const LEAST_REQUESTS: u32 = 16;
 
-/// What a program requests of the memory at an address.
+/// A program's request for remote memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked<'a> {
-    /// Write these bytes.
     Put(&'a [u8]),
-    /// Read this many bytes.
     Get(u8),
-    /// Update a word, with these operands.
+    /// Update a word with these operands.
     Atomic(AtomicOp, [u64; 2]),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer<'a> {
-    /// Carried out; the bytes read, or the old word.
+    /// Completed, with the bytes read or the old word.
     Done(&'a [u8]),
-    /// The target rejected the request.
     Refused,
     /// The request arrived damaged and was not carried out.
     Damaged,
@@ -62,32 +59,29 @@ pub enum Answer<'a> {
     Unknown,
 }
 
-/// Why a request was not posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// No room for the request now.
+    /// The request must wait; offer it again later.
     Later,
-    /// The request can never be posted.
+    /// The request can never be posted, for this reason.
     For(Status),
 }
 
-/// A NIC that can put and get for programs, and perhaps update words.
+/// A NIC that supports puts and gets for programs, and optionally atomic operations.
 pub trait LoadsAndStores {
     /// The NIC's processor number, if it has one.
     fn known_as(&self) -> Option<u16>;
 
-    /// Bytes of the longest put.
     fn most_bytes(&self) -> u16;
 
     fn has_atomics(&self) -> bool;
 
-    /// Maximum number of outstanding requests.
     fn most_requests(&self) -> u32;
 
     fn programs(&mut self) -> &mut Programs;
 
-    /// Posts a request to processor `to`, and returns the name by which [`Programs::ended`] reports
-    /// its end.
+    /// Posts a request to processor `to`, and returns the number by which [`Programs::ended`]
+    /// reports its completion.
     ///
     /// # Errors
     /// See [`Refused`].
@@ -101,7 +95,6 @@ pub trait LoadsAndStores {
     ) -> Result<u64, Refused>;
 }
 
-/// A local program.
 #[derive(Debug)]
 struct Slot {
     job: u64,
@@ -111,7 +104,6 @@ struct Slot {
     requests: u32,
 }
 
-/// Registered memory.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     client: Client,
@@ -121,10 +113,10 @@ struct Part {
 
 #[derive(Clone, Copy, Debug)]
 struct UnderWay {
-    /// `None` when the program has gone.
+    /// `None` after the program has exited.
     client: Option<Client>,
     name: u64,
-    /// For a get: where in the program's data the bytes go.
+    /// For a get: the offset in the program's data for the bytes read.
     into: Option<u64>,
     fetch: bool,
 }
@@ -134,7 +126,7 @@ struct UnderWay {
 pub struct Programs {
     slots: Vec<Option<Slot>>,
     parts: Vec<Option<Part>>,
-    /// The handle assigned last.
+    /// The last assigned handle.
     handle: usize,
     under_way: BTreeMap<u64, UnderWay>,
     ended: VecDeque<(Client, Completion)>,
@@ -144,10 +136,9 @@ fn key_in_address(job: u64) -> u64 {
     (u64::from(key_of(job, ANY_MEMBER)) & ((1 << KEY_BITS) - 1)).max(1)
 }
 
-/// Whether an address is in registered memory.
 #[inline]
 pub const fn is_registered(address: u64) -> bool {
-    // Exclude the mark itself: traffic runs are announced there.
+    // Exclude the mark itself, the address of run announcements.
     address > MARK && address < MARK << 1
 }
 
@@ -192,7 +183,7 @@ impl Programs {
         Ok((Client(index as u8 + 1), member))
     }
 
-    /// Requests of the program finish without an owner.
+    /// Removes a program; its requests finish without an owner.
     fn let_go(&mut self, client: Client) {
         let Some(slot) = self.slots.get_mut(usize::from(client.0).wrapping_sub(1)) else {
             return;
@@ -237,8 +228,8 @@ impl Programs {
         its.map(|_| 0).ok_or(Status::NotYours)
     }
 
-    /// The program and the offset in its data of `len` bytes at an address, if that access is
-    /// allowed.
+    /// The program whose registered memory contains the `len` bytes at an address, and their offset
+    /// in its data, if the access is allowed.
     fn place(&self, address: u64, len: usize, may: fn(Access) -> bool) -> Option<(usize, u64)> {
         let handle = (address >> HANDLE_SHIFT) as usize % HANDLES;
         let Part {
@@ -254,7 +245,7 @@ impl Programs {
         (is_inside && is_its && may(access)).then_some((index, part.offset + offset))
     }
 
-    /// Writes to registered memory; `false` if not allowed.
+    /// Writes to registered memory; `false` if that is not allowed.
     pub fn write(&mut self, address: u64, data: &[u8]) -> bool {
         let place = self.place(address, data.len(), |access| access.put);
         let Some((index, offset)) = place else {
@@ -266,7 +257,7 @@ impl Programs {
         true
     }
 
-    /// Reads registered memory; `false` if not allowed.
+    /// Reads registered memory; `false` if that is not allowed.
     pub fn read(&self, address: u64, out: &mut [u8]) -> bool {
         let place = self.place(address, out.len(), |access| access.get);
         let Some((index, offset)) = place else {
@@ -278,8 +269,8 @@ impl Programs {
         true
     }
 
-    /// Updates a word of registered memory atomically, as its program sees it, and returns the old
-    /// value; `None` if not allowed.
+    /// Updates a word of registered memory atomically for its program, and returns the old value;
+    /// `None` if that is not allowed.
     pub(crate) fn update(&mut self, address: u64, change: &dyn Fn(u64) -> u64) -> Option<u64> {
         let (index, offset) = self.place(address, 8, |access| access.atomic)?;
         let slot = self.slots[index].as_mut()?;
@@ -310,7 +301,7 @@ impl Programs {
                     word.map_or(0, |&word| u64::from_le_bytes(word)),
                 )
             }
-            // A rejection carries no reason: assume an access out of bounds.
+            // A rejection carries no reason; report an access out of bounds.
             Answer::Refused => (Status::OutOfBounds, 0),
             Answer::Damaged => (Status::Damaged, 0),
             Answer::Unknown => (Status::TimedOut, 0),
@@ -325,7 +316,7 @@ impl Programs {
     }
 }
 
-/// Checks that a part is in a program's data.
+/// Checks that a range lies in a program's data.
 fn inside(bytes: u64, part: Local) -> Result<(), Status> {
     match part.offset.checked_add(part.bytes) {
         Some(end) if end <= bytes => Ok(()),
@@ -333,7 +324,7 @@ fn inside(bytes: u64, part: Local) -> Result<(), Status> {
     }
 }
 
-/// The address of `remote`, for programs of the job with that key.
+/// The address of `remote` for programs of the job with that key.
 fn address_of(key: u64, remote: Remote, len: u64) -> Result<u64, Status> {
     let handle = u64::from(remote.handle);
     if handle >= HANDLES as u64 {
@@ -347,7 +338,7 @@ fn address_of(key: u64, remote: Remote, len: u64) -> Result<u64, Status> {
     }
 }
 
-/// The part of a command that is a request to another NIC.
+/// A command's request to another NIC.
 struct Wanted<'a> {
     at: Remote,
     asked: Asked<'a>,
@@ -399,7 +390,7 @@ fn wanted<'a>(request: &Request<'a>) -> Result<Wanted<'a>, Status> {
     })
 }
 
-/// Posts a client's request, if allowed.
+/// Posts a client's request if it is allowed.
 fn begin(
     nic: &mut impl LoadsAndStores,
     now: Time,
@@ -426,7 +417,7 @@ fn begin(
     }
     let address = address_of(slot.key, wanted.at, len).map_err(Refused::For)?;
     let is_at_its_share = slot.requests >= (most / shares).max(LEAST_REQUESTS);
-    // Count requests of departed programs until they end.
+    // Include requests of exited programs until they complete.
     let all = programs.under_way.len() as u32;
     if is_at_its_share || all >= (most - most / shares).max(1) {
         return Err(Refused::Later);

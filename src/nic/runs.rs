@@ -1,4 +1,4 @@
-//! The traffic runs of a NIC, as their source.
+//! The traffic runs of which a NIC is the source.
 
 use std::collections::VecDeque;
 
@@ -9,16 +9,14 @@ use super::traffic_spec::{SpecError, TrafficSpec};
 use super::{Answered, Issuer, RunRequest};
 use crate::time::{Duration, Time};
 
-/// Reports of earlier runs that are kept; the oldest is discarded.
+/// Number of reports of earlier runs that are kept; the oldest is discarded.
 const KEPT_RUNS: usize = 16;
 
-/// The current run, and reports of earlier ones.
 #[derive(Debug, Default)]
 pub struct Runs {
     driver: Option<Driver>,
-    /// Runs begun so far.
     begun: u32,
-    /// Bytes at the end of every memory that runs do not use.
+    /// Bytes at the end of every memory that runs must not use.
     reserved: u64,
     finished: VecDeque<TrafficReport>,
 }
@@ -27,7 +25,7 @@ impl Runs {
     /// Starts a run; see [`Driver::new`].
     ///
     /// # Errors
-    /// See [`SpecError`]; a run in progress continues.
+    /// See [`SpecError`]; a run in progress then continues.
     pub fn start(
         &mut self,
         now: Time,
@@ -58,20 +56,19 @@ impl Runs {
         Ok(())
     }
 
-    /// See [`Node::stood_still`](crate::node::Node::stood_still).
     pub fn stood_still(&mut self, now: Time, span: Duration) {
         if let Some(driver) = &mut self.driver {
             driver.stood_still(now, span);
         }
     }
 
-    /// Keeps later runs out of the last `bytes` of the memories.
+    /// Excludes the last `bytes` of every memory from later runs.
     pub fn reserve(&mut self, bytes: u64) {
         self.reserved += bytes;
     }
 
-    /// Stops issuing for the current run, if any, but waits for outstanding messages. True if it
-    /// had already stopped: a caller that stops it again does not want to wait.
+    /// Stops the current run, if any, but waits for outstanding messages. Returns true if it had
+    /// already stopped: a caller that stops a run twice does not want to wait.
     pub fn stop(&mut self) -> bool {
         let Some(driver) = self.driver.as_mut().filter(|driver| !driver.is_done()) else {
             return false;
@@ -81,9 +78,9 @@ impl Runs {
         was_draining
     }
 
-    /// Counts of `run` here, as its source and as a target. Without a run: of the last one started
-    /// here, else of the last one announced here. `None` if nothing is known. `read` returns the
-    /// 64-bit word at a memory address.
+    /// Counts of `run` at this NIC, as source and as target. Without `run`: counts of the last run
+    /// started here, or else of the last one announced here. `None` if no such run is known. `read`
+    /// returns the 64-bit word at a memory address.
     pub fn report(
         &self,
         run: Option<u64>,
@@ -109,19 +106,18 @@ impl Runs {
         (is_source || is_target).then_some(report)
     }
 
-    /// Specification of the current run.
     pub fn spec(&self) -> Option<&TrafficSpec> {
         self.driver.as_ref().map(Driver::spec)
     }
 
-    /// Issues messages of the current run, and returns its number if it is now done.
+    /// Issues messages of the current run; returns its number if the run is now done.
     #[inline]
     pub fn issue(&mut self, now: Time, nic: &mut impl Issuer) -> Option<u64> {
         let driver = self.driver.as_mut()?;
         driver.issue(now, nic).then(|| driver.run())
     }
 
-    /// Accounts for the end of a request to `address`, posted at `posted`.
+    /// Accounts for the end of a request to `address` that was posted at `posted`.
     #[inline]
     pub fn answered(
         &mut self,
@@ -147,7 +143,7 @@ impl Runs {
         }
     }
 
-    /// When the current run next needs to be called.
+    /// When the current run next needs a call.
     pub fn deadline(&self) -> Option<Time> {
         self.driver.as_ref().and_then(Driver::deadline)
     }

@@ -1,16 +1,16 @@
-//! Requests that wait for their response: slots with timeouts, rest and quarantine.
+//! Outstanding requests: slots with timeouts and quarantine.
 //!
-//! A slot serves one request at a time. Its number and the [period](super::periods) in which the
-//! request was posted name the request; how a packet carries the two depends on the machine. Free
-//! slots are reused in the order in which they were freed, so each rests as long as it can. The
-//! slot of a request that timed out is quarantined: its response may still arrive, and must never
-//! complete another request. A quarantined slot serves again when its late response has arrived,
-//! when the request turns out never to have been sent, or, if no other slot is left, in a later
-//! period, longest-rested first. Until then no request can be posted: better late than wrong.
+//! A slot serves one request at a time. Slot number and [period](super::periods) of posting
+//! identify a request; how a packet carries them depends on the machine. Free slots are reused in
+//! the order in which they were freed, so each stays unused as long as possible. The slot of a
+//! request that timed out is quarantined: its response may still arrive, and must never complete
+//! another request. A quarantined slot is released when the late response arrives, when the request
+//! turns out never to have been sent, or, if no other slot is free, in a later period, longest
+//! quarantined first. Until then no request can be posted.
 //!
-//! All requests have the same timeout, so posting order is deadline order: waiting requests form
-//! one doubly linked list through the slots, and expiry checks only its front. Posting,
-//! completing and expiring are O(1) and allocate nothing.
+//! All requests have the same timeout, so posting order is deadline order. The requests form one
+//! doubly linked list through the slots, and expiry checks only its front. Posting, completing and
+//! expiring are O(1) and allocate nothing.
 
 use prefetch_index::prefetch_index;
 
@@ -19,12 +19,11 @@ use crate::kit::Grace;
 use crate::time::{Duration, Time};
 
 const NONE: u32 = u32::MAX;
-/// Limit of the extension of timeouts after suspensions, in timeouts.
+/// Maximum extension of timeouts after suspensions, in timeouts.
 const GRACE: u64 = 4;
 
-/// Data kept for a request until its response arrives.
+/// Data of a request, kept until its response arrives.
 pub trait Entry: Copy {
-    /// When the request was posted.
     fn posted(&self) -> Time;
 }
 
@@ -32,23 +31,22 @@ pub trait Entry: Copy {
 enum State {
     Free,
     Waiting,
-    /// Given up; the response may still arrive.
+    /// Given up, but the response may still arrive.
     Quarantine,
 }
 
-/// Aligned to a cache line: a response reads it long after the request wrote it.
+/// Aligned to a cache line, because the response reads the slot long after the request wrote it.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Slot<E> {
     entry: E,
     previous: u32,
     next: u32,
-    /// Period in which the slot served last; periods do not wrap within 270 years.
+    /// Period of the slot's last use; periods do not wrap within 270 years.
     period: u32,
     state: State,
 }
 
-/// A doubly linked list through the slots.
 #[derive(Clone, Copy, Debug)]
 struct List {
     front: u32,
@@ -96,7 +94,6 @@ pub struct Slab<E> {
     slots: Vec<Slot<E>>,
     waiting: List,
     regions: Vec<Region>,
-    /// Maps a slot to its region.
     region_of: fn(u32) -> usize,
     periods: Periods,
     grace: Grace,
@@ -111,12 +108,12 @@ struct Region {
 }
 
 impl<E: Entry> Slab<E> {
-    /// `slots` free slots, filled with `idle`, from the present period of `periods` on.
+    /// Creates `slots` free slots filled with `idle`, from the present period of `periods` on.
     pub fn new(slots: u32, idle: E, periods: Periods) -> Self {
         Self::in_regions(slots, idle, periods, (1, |_| 0))
     }
 
-    /// Like [`new`](Self::new), with `regions` regions; `region_of` maps a slot to its region.
+    /// Like [`new`](Self::new), but with `regions` regions; `region_of` maps a slot to its region.
     pub fn in_regions(
         slots: u32,
         idle: E,
@@ -151,19 +148,18 @@ impl<E: Entry> Slab<E> {
         }
     }
 
-    /// Requests waiting for their response.
+    /// Number of requests that wait for their response.
     #[inline]
     pub fn used(&self) -> u32 {
         self.waiting.len
     }
 
-    /// Given-up requests without a response so far.
+    /// Number of requests that were given up and have no response so far.
     #[cfg(any(test, feature = "testing"))]
     pub fn quarantined(&self) -> u32 {
         self.regions.iter().map(|r| r.quarantine.len).sum()
     }
 
-    /// Slots in all lists.
     #[cfg(any(test, feature = "testing"))]
     pub fn listed(&self) -> u32 {
         let resting = self.regions.iter().map(|r| r.free.len + r.quarantine.len);
@@ -176,7 +172,7 @@ impl<E: Entry> Slab<E> {
         self.periods.advance(now);
     }
 
-    /// Whether requests may begin in the present period.
+    /// Whether requests may be posted in the present period.
     pub fn is_open(&self) -> bool {
         self.periods.is_open()
     }
@@ -187,25 +183,24 @@ impl<E: Entry> Slab<E> {
         self.periods.is_open() && (is_free || self.rested(region).is_some())
     }
 
-    /// The present period.
     #[inline]
     fn present(&self) -> u32 {
         self.periods.number() as u32
     }
-    /// When slots become available, if none is now.
+    /// When slots become available, if none is available now.
     #[cfg(any(test, feature = "testing"))]
     pub fn opens(&self) -> Option<Time> {
         let is_full = (0..self.regions.len()).all(|region| !self.has_slot_in(region));
         is_full.then(|| self.periods.ends())
     }
 
-    /// When all regions have slots again, if a region has no slot now.
+    /// When every region has a free slot again, if one has none now.
     fn all_open(&self) -> Option<Time> {
         let one_is_full = (0..self.regions.len()).any(|region| !self.has_slot_in(region));
         one_is_full.then(|| self.periods.ends())
     }
 
-    /// The longest-quarantined slot of a region, if it was not used in the present period.
+    /// The longest-quarantined slot of a region, unless it was used in the present period.
     #[inline]
     fn rested(&self, region: usize) -> Option<u32> {
         let index = self.regions[region].quarantine.front;
@@ -213,16 +208,16 @@ impl<E: Entry> Slab<E> {
         (slot.period != self.present()).then_some(index)
     }
 
-    /// The period in which slot `index` served last, if that slot exists.
+    /// The period of slot `index`'s last use, if that slot exists.
     #[inline]
     pub fn period(&self, index: u32) -> Option<u32> {
         self.slots.get(index as usize).map(|slot| slot.period)
     }
 
-    /// Begins a request and returns its slot and period, or `None` when no slot is left in the
+    /// Begins a request and returns its slot and period; `None` if no slot is available in the
     /// present period.
     ///
-    /// `entry` must not have been posted before any that began earlier.
+    /// `entry` must not have been posted before any request that began earlier.
     #[inline]
     pub fn begin(&mut self, entry: E) -> Option<(u32, u32)> {
         self.begin_in(0, entry)
@@ -257,14 +252,13 @@ impl<E: Entry> Slab<E> {
         Some((index, period))
     }
 
-    /// The request waiting in slot `index`.
     #[inline]
     pub fn get(&self, index: u32) -> Option<&E> {
         let slot = self.slots.get(index as usize)?;
         (slot.state == State::Waiting).then_some(&slot.entry)
     }
 
-    /// Ends the request of slot `index`, whose response has arrived, and returns its entry.
+    /// Ends the request in slot `index`, whose response has arrived, and returns its entry.
     ///
     /// # Panics
     /// If no request waits there.
@@ -276,7 +270,7 @@ impl<E: Entry> Slab<E> {
         entry
     }
 
-    /// Ends the request of slot `index`, whose response may still arrive, and returns its entry.
+    /// Ends the request in slot `index`, whose response may still arrive, and returns its entry.
     ///
     /// # Panics
     /// If no request waits there.
@@ -300,8 +294,8 @@ impl<E: Entry> Slab<E> {
         entry
     }
 
-    /// Records that nothing more will arrive for slot `index`: its late response is here, or it was
-    /// never sent. True if that ends its quarantine.
+    /// Records that no response will arrive for slot `index` any more: the late response is here,
+    /// or the request was never sent. Returns true if that ends a quarantine.
     pub fn release(&mut self, index: u32) -> bool {
         let slot = self.slots.get_mut(index as usize);
         let Some(slot) = slot.filter(|slot| slot.state == State::Quarantine) else {
@@ -314,7 +308,6 @@ impl<E: Entry> Slab<E> {
         true
     }
 
-    /// When the longest-waiting request was posted.
     #[inline]
     pub fn oldest(&self) -> Option<Time> {
         let slot = self.slots.get(self.waiting.front as usize)?;
@@ -335,7 +328,7 @@ impl<E: Entry> Slab<E> {
         Some((posted + timeout + self.grace.of(posted), posted))
     }
 
-    /// When the next request has waited for `timeout`, or when slots become available again.
+    /// When the next request has waited for `timeout`, or slots become available again.
     pub fn next_deadline(&self, timeout: Duration) -> Option<Time> {
         let timed_out = self.times_out(timeout).map(|(at, _)| at);
         [timed_out, self.all_open()].into_iter().flatten().min()

@@ -1,24 +1,24 @@
-//! Payload stamps: what a traffic run writes, so that its target can identify what arrived.
+//! Payload stamps, which let a target identify the messages of a traffic run.
 //!
-//! The first eight bytes of a message are one self-describing little-endian word: from the lowest
-//! bit, its sequence number among the messages of this run from this source to this address (28
-//! bits), the tag of its run (18 bits: a hash of run and incarnation of the source) and a check
-//! over tag, source, target, address and sequence number (18 bits). Bytes 8 to 63 are derived from
-//! that word, so that all of them are verified. This distinguishes a whole message of *any* other
-//! run, however old, from a damaged one without remembering that run; one damaged word in 2^18 is
-//! mistaken for one.
+//! The first eight bytes of a message are one little-endian word. From the lowest bit, it holds the
+//! sequence number among this run's messages from this source to this address (28 bits), the tag of
+//! the run (18 bits: a hash of the run and the incarnation of the source) and a check over tag,
+//! source, target, address and sequence number (18 bits). Bytes 8 to 63 are derived from that word,
+//! so that all of them are verified. The stamp distinguishes an undamaged message of *any* other
+//! run, however old, from a damaged one, without remembering that run; it mistakes one damaged word
+//! in 2^18 for such a message.
 //!
 //! With 2^28 numbers per address and 64 addresses per target, a number recurs after 17 billion
 //! messages: half an hour at ten million messages per second.
 //!
-//! A message shorter than eight bytes carries the word folded to its length by multiplication: its
-//! target, which knows the next number, computes the same and compares. With one byte, one wrong
-//! message in 256 goes unnoticed; below four bytes, messages that follow a loss, or late ones of an
-//! earlier run, may be reported as another kind of damage.
+//! A message shorter than eight bytes carries the word folded to its length by multiplication. The
+//! target, which knows the next number, computes the same value and compares. With one byte, one
+//! wrong message in 256 goes undetected. Below four bytes, messages that follow a loss, and late
+//! messages of an earlier run, may be reported as another kind of damage.
 //!
-//! Gets read a [pattern](read_words) that depends on the address alone, the same for every run and
-//! source, so that runs over the same memory agree. None of its bytes is zero, which distinguishes
-//! it from unwritten memory however short the get.
+//! Gets read a [pattern](read_words) that depends on the address alone, so that runs over the same
+//! memory agree. None of its bytes is zero, so that even the shortest get recognises unwritten
+//! memory.
 
 use super::traffic_spec::MAX_SIZE;
 use crate::rng::mix;
@@ -26,20 +26,20 @@ use crate::rng::mix;
 const ADDRESS_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 const SEQUENCE_FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// Of a word: the bits of the sequence number, and of the tag above them.
+/// Bits of the sequence number in a word, and of the tag above it.
 const SEQUENCE_BITS: u32 = 28;
 const TAG_BITS: u32 = 18;
 const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
 const TAG_MASK: u64 = ((1 << TAG_BITS) - 1) << SEQUENCE_BITS;
 const CHECK_MASK: u64 = !(SEQUENCE_MASK | TAG_MASK);
-/// Increment of the generator of the bytes after the word.
+/// Increment of the generator for the bytes after the word.
 const TAIL: u64 = 0x6a09_e667_f3bc_c909;
-/// Seed of the pattern of memory to read.
+/// Seed of the pattern that gets read.
 const PATTERN: u64 = mix(0x5041_5454_4552_4e00);
-/// One bit of every byte.
+/// The lowest bit of every byte.
 const ODD: u64 = 0x0101_0101_0101_0101;
 
-/// The words that gets read at `address`, a multiple of 64.
+/// The words of the pattern that gets read at `address`, a multiple of 64.
 #[inline]
 fn words_at(address: u64) -> impl Iterator<Item = [u8; 8]> {
     let first = PATTERN ^ address.wrapping_mul(ADDRESS_FACTOR);
@@ -48,7 +48,7 @@ fn words_at(address: u64) -> impl Iterator<Item = [u8; 8]> {
     words.map(|word| (word | ODD).to_le_bytes())
 }
 
-/// Fills the first `len` of `out` with what gets read at `address`, a multiple of 64.
+/// Fills the first `len` bytes of `out` with the pattern at `address`, a multiple of 64.
 #[inline]
 pub(crate) fn read_words(address: u64, out: &mut [u8; LINE], len: usize) {
     let places = out[..len.next_multiple_of(8)].as_chunks_mut::<8>().0;
@@ -57,7 +57,7 @@ pub(crate) fn read_words(address: u64, out: &mut [u8; LINE], len: usize) {
     }
 }
 
-/// What gets read at `address`, a multiple of 64.
+/// The line of the pattern at `address`, a multiple of 64.
 #[inline]
 pub fn read_line(address: u64) -> [u8; LINE] {
     let mut line = [0; LINE];
@@ -65,22 +65,20 @@ pub fn read_line(address: u64) -> [u8; LINE] {
     line
 }
 
-/// What a get found, worst last.
+/// Result of a get, worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Found {
-    /// The expected bytes.
     Whole,
-    /// Zeros, entirely or in whole lines: unwritten memory.
+    /// Unwritten memory: all zeros, or whole lines of zeros.
     Blank,
-    /// Anything else.
     Wrong,
 }
 
 impl Found {
-    /// Classifies `data`, at most a line, read at `address`, a multiple of 64.
+    /// Classifies `data`, at most a line, that was read at `address`, a multiple of 64.
     #[inline]
     pub(crate) fn of(address: u64, data: &[u8]) -> Self {
-        // Compare word by word: a wider load over recent 8-byte stores stalls.
+        // Compare word by word: a wider load would stall on the recent 8-byte stores.
         let (whole, rest) = data.as_chunks::<8>();
         let mut expected = words_at(address);
         let is_same = whole.iter().zip(&mut expected).all(|(a, b)| *a == b);
@@ -136,8 +134,9 @@ impl Stamp {
         mix(self.base ^ at ^ number.rotate_left(32)) & CHECK_MASK | self.tag | sequence
     }
 
-    /// Start value of the word at `address` in an atomic run: the low half is zero, the high half
-    /// identifies the run. The top bit is set, so that no count from it passes for one from zero.
+    /// Start value of the word at `address` in an atomic run: zero in the low half, a hash of the
+    /// run in the high half. The top bit is set, so that no count from this value looks like a
+    /// count from zero.
     #[inline]
     pub(crate) const fn first_count(self, address: u64) -> u64 {
         let at = address.wrapping_mul(ADDRESS_FACTOR);
@@ -167,8 +166,7 @@ impl Stamp {
         }
     }
 
-    /// The sequence number that an unfolded stamp claims: of all with those bits, the one nearest
-    /// to `next`.
+    /// The sequence number in an unfolded stamp, extended to the nearest to `next` with those bits.
     pub(crate) fn claimed_number(next: u32, data: &[u8]) -> Option<u32> {
         let word = u64::from_le_bytes(*data.first_chunk()?);
         let unused = u32::BITS - SEQUENCE_BITS;
@@ -176,7 +174,7 @@ impl Stamp {
         Some(next.wrapping_add_signed(ahead.cast_signed() >> unused))
     }
 
-    /// Whether `data` is a whole message to `address`, from this source to this target, but of
+    /// Whether `data` is an undamaged message to `address`, from this source to this target, but of
     /// another run. False for data shorter than a word, which is ambiguous.
     #[cold]
     pub(crate) fn is_of_another_run(self, address: u64, data: &[u8]) -> bool {
@@ -188,7 +186,7 @@ impl Stamp {
         other.tag != self.tag && other.matches(address, word as u32, data)
     }
 
-    /// Whether `data` is a whole message of this run to `address`, with any number.
+    /// Whether `data` is an undamaged message of this run to `address`, with any number.
     #[cold]
     pub(crate) fn is_of_any_number(self, address: u64, data: &[u8]) -> bool {
         Self::claimed_number(0, data).is_some_and(|number| self.matches(address, number, data))
@@ -206,7 +204,7 @@ impl Stamp {
     /// Whether `data` is the payload of message `sequence` to `address`.
     #[inline]
     pub(crate) fn matches(self, address: u64, sequence: u32, data: &[u8]) -> bool {
-        // The shortest unfolded stamp, and the commonest: a single word.
+        // Fast path for the most common message: a single word.
         if let Some((word, [])) = data.split_first_chunk() {
             return u64::from_le_bytes(*word) == self.word(address, sequence);
         }
@@ -216,7 +214,7 @@ impl Stamp {
     }
 }
 
-/// The bytes of a block, 64 at a time: each line is what a message to its address would carry.
+/// The bytes of a block, 64 at a time. Each line equals a message to its address.
 #[derive(Clone, Debug)]
 pub struct Lines {
     stamp: Stamp,
@@ -225,7 +223,6 @@ pub struct Lines {
     sequence: u32,
 }
 
-/// Bytes of a line.
 pub const LINE: usize = 64;
 
 impl Lines {
@@ -287,7 +284,8 @@ mod tests {
         assert!(!STAMP.matches(64, 6, &good));
     }
 
-    /// Once the first 46 bits were zeros: gets of up to five bytes found nothing wrong anywhere.
+    /// Regression: when the first 46 bits were zeros, gets of up to five bytes found nothing wrong
+    /// anywhere.
     #[test]
     fn what_is_read_is_told_from_zeros_and_from_other_addresses_at_every_size() {
         for len in 1..=LINE {

@@ -1,4 +1,4 @@
-//! The traffic driver: issues the messages of one run and accounts for their responses.
+//! The traffic driver: issues the messages of one run and accounts for the responses.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -17,57 +17,52 @@ use super::turns::Turn;
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
-/// Describes the source.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
     /// The source's number in the specification of the run.
     pub processor: u16,
-    /// Size of the source's memory and of its targets'.
+    /// Size of the memories of the source and of its targets.
     pub memory_bytes: u64,
-    /// Differs from that of every other incarnation.
+    /// Differs between incarnations.
     pub nonce: u32,
     pub abilities: Abilities,
-    /// Time after which the source's requests are given up.
+    /// Time after which the source gives up a request.
     pub timeout: Duration,
 }
 
-/// A run at its source.
 #[derive(Debug)]
 pub(crate) struct Driver {
     spec: TrafficSpec,
     layout: Layout,
-    /// For blocks: addresses of all targets that still accept blocks.
+    /// Blocks: number of addresses at all targets that still accept blocks.
     usable: usize,
     announcement: Announcement,
     targets: Vec<Target>,
     choice: Choice,
     rng: Rng,
-    /// Index of the next target, where targets are used in turn.
+    /// Index of the next target, if targets take turns.
     turn: usize,
-    /// When messages are due, in a run with a rate, once it has begun.
+    /// The due times of messages, in a run with a rate that has begun.
     pace: Option<Pace>,
-    /// This source's number.
     own: u16,
     /// Targets to announce the run to.
     to_announce: VecDeque<u32>,
-    /// Announced targets whose announcement to repeat now.
+    /// Targets whose announcement must be repeated now.
     to_repeat: VecDeque<u32>,
-    /// When to repeat an announcement to which target.
+    /// Future repetitions of announcements: time and target.
     repeats: BTreeSet<(Time, u32)>,
-    /// The first interval of the quick repetitions, and that of the others.
+    /// First interval of the quick repetitions, and interval of the others.
     intervals: [Duration; 2],
-    /// Longest time until the response to an announcement.
+    /// Longest time for a response to an announcement so far.
     slowest_answer: Option<Duration>,
-    /// Targets to query: do they still know the run?
+    /// Targets to ask whether they still know the run.
     to_ask: VecDeque<u32>,
     /// Distinguishes the runs of this NIC.
     serial: u32,
     phase: RunPhase,
     started: Time,
     ends: Option<Time>,
-    /// When the last message was issued.
     last_offer: Time,
-    /// When issuing ended.
     ended: Option<Time>,
     last_acknowledgement: Time,
     last_answer: Time,
@@ -78,8 +73,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Prepares `spec` at `source`. `identity` maps a processor to the number by which its checker
-    /// knows it.
+    /// Prepares `spec` at `source`. `identity` maps a processor to its number at the checker.
     ///
     /// # Errors
     /// See [`SpecError`].
@@ -154,7 +148,7 @@ impl Driver {
         })
     }
 
-    /// Makes this run number `serial` of its NIC.
+    /// Sets the number that distinguishes this run from other runs of its NIC.
     pub(crate) fn with_serial(self, serial: u32) -> Self {
         Self { serial, ..self }
     }
@@ -183,7 +177,6 @@ impl Driver {
         }
     }
 
-    /// See [`Node::stood_still`](crate::node::Node::stood_still).
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         self.latency.stood_still(now, span);
         self.pace.iter_mut().for_each(|pace| pace.stood_still(span));
@@ -191,7 +184,7 @@ impl Driver {
         self.ends = self.ends.map(earlier);
     }
 
-    /// Stops issuing, but waits for outstanding messages.
+    /// Stops issuing, but still waits for outstanding messages.
     pub(crate) fn stop(&mut self) {
         if self.phase > RunPhase::Draining {
             self.phase = RunPhase::Draining;
@@ -199,7 +192,7 @@ impl Driver {
     }
 
     pub(crate) fn report(&self) -> TrafficReport {
-        // Include in the offer the time in which only a lack of responses prevented issuing.
+        // Include the time in which nothing was issued only because responses were missing.
         let offered = self.ended.unwrap_or(self.last_offer);
         let active = offered.max(self.last_acknowledgement);
         let after = |ended: Time| self.latency.span(ended, self.last_answer.max(ended));
@@ -215,13 +208,13 @@ impl Driver {
             outstanding: u64::from(self.outstanding),
             not_offered: self.pace.as_ref().map_or(0, Pace::dropped),
             latency: self.latency.counts(),
-            // Count zeros as unwritten until the targets have been queried.
+            // Count zeros as unwritten memory until the targets have been asked.
             unwritten: self.counts.unwritten + self.targets.iter().map(|t| t.blank).sum::<u64>(),
             ..self.counts.clone()
         }
     }
 
-    /// Issues what the phase, the window and the links allow. True if the run is now done.
+    /// Issues what phase, window and links allow. Returns true if the run is now done.
     pub(crate) fn issue(&mut self, now: Time, nic: &mut impl Issuer) -> bool {
         if self.phase == RunPhase::Opening {
             self.announce(now, nic);
@@ -240,12 +233,12 @@ impl Driver {
         false
     }
 
-    /// Records when the offer ended: as planned, even if this node was suspended beyond that time.
+    /// Records the end of issuing: the planned time, even if this node was suspended until later.
     fn end_offer(&mut self, now: Time) {
         if self.ended.is_none() {
             let planned = self.ends.map_or(now, |end| end.min(now));
             self.ended = Some(planned.max(self.last_offer));
-            // Do not drop messages of a source that has sent its full count: it owes nothing.
+            // A source that has sent its full count owes no messages, so none can be dropped.
             let is_short = self.spec.count == 0 || self.sent < self.spec.count;
             if let Some(pace) = self.pace.as_mut().filter(|_| is_short) {
                 pace.end(planned);
@@ -253,7 +246,7 @@ impl Driver {
         }
     }
 
-    /// Begin the messages: every target has responded or been given up.
+    /// Begins the messages: every target has responded or been given up.
     fn open(&mut self, now: Time) {
         if let Choice::Hot { hot, .. } = &mut self.choice {
             *hot = self.targets[..*hot]
@@ -358,7 +351,7 @@ impl Driver {
         }
     }
 
-    /// The index of the next target and which of its addresses, if one can be sent to now.
+    /// The index of the next target that can be sent to now, and one of its addresses.
     #[inline]
     fn next(&mut self, nic: &impl Issuer) -> Option<(usize, u16)> {
         let index = self.choose();
@@ -377,13 +370,13 @@ impl Driver {
         if self.targets[index].is_usable() {
             return index;
         }
-        // Give its share to other targets: no later event would make it usable again.
+        // Give the target's share to others: no later event would make it usable again.
         let others = (1..all).map(|n| (index + n) % all);
         let mut usable = others.filter(|&other| self.targets[other].is_usable());
         usable.next().unwrap_or(index)
     }
 
-    /// Accounts for the response to a message to target `index`, posted at `posted`.
+    /// Accounts for the response to a message to target `index` that was posted at `posted`.
     #[inline]
     pub(crate) fn message_answered(
         &mut self,
@@ -415,8 +408,8 @@ impl Driver {
         self.latency.record_span(posted, now);
     }
 
-    /// Reopens an address for blocks. If a block may still be in flight, no other follows, unless
-    /// overwriting it does no harm.
+    /// Makes an address available for the next block. If the last block may still be in flight, no
+    /// other follows unless it can safely be overwritten.
     fn release(&mut self, index: u32, address: u64, answered: &Answered<'_>) {
         if !self.spec.is_block() {
             return;
@@ -434,7 +427,7 @@ impl Driver {
         self.targets[index as usize].busy[place as usize] = false;
     }
 
-    /// Accounts for what a get found.
+    /// Accounts for the result of a get.
     #[inline]
     fn found(&mut self, index: u32, found: Found) {
         match found {
@@ -444,13 +437,14 @@ impl Driver {
         }
     }
 
-    /// Accounts for what an addition found: each value of the word must be found once.
+    /// Accounts for the value that an addition fetched. Each value of the word must be fetched
+    /// once.
     fn fetched(&mut self, index: u32, address: u64, found: u64) {
         let target = &mut self.targets[index as usize];
         let place = (address - self.announcement.base) / self.layout.stride;
         let first = target.stamp.first_count(address);
         let issued = target.sequences[place as usize];
-        // Half of all numbers are ahead of any other, so the number of those issued may wrap.
+        // Half of all numbers are ahead of any other, so the count of issued additions may wrap.
         let is_possible = |count: u64| {
             let left = issued.wrapping_sub(count as u32).wrapping_sub(1);
             count <= MOST_ADDITIONS && left < 1 << 31
@@ -460,15 +454,15 @@ impl Driver {
             let turn = target.fetched.take(place, count as u32);
             self.counts.duplicated += u64::from(turn == Turn::Again);
         } else if is_possible(found) {
-            // The word was counted up from zero, not from its start value: blank memory.
+            // The word was counted up from zero, not from its start value: unwritten memory.
             target.blank += 1;
         } else {
             self.counts.corrupted += 1;
         }
     }
 
-    /// When all else is done: queries targets whose responses were zeros whether they still know
-    /// the run.
+    /// When everything else is done, asks the targets whose responses were zeros whether they still
+    /// know the run.
     fn ask(&mut self, nic: &mut impl Issuer) {
         if self.outstanding == 0 && self.to_ask.is_empty() {
             let targets = (0..).zip(&self.targets);
@@ -489,9 +483,9 @@ impl Driver {
         }
     }
 
-    /// Accounts for the response of target `index`, whose earlier responses were zeros. A target
-    /// that still knows the run has kept its memory: the zeros are wrong. One that does not was
-    /// restarted, and one that does not respond cannot be blamed.
+    /// Accounts for the answer of target `index`, whose earlier responses were zeros. A target that
+    /// still knows the run has kept its memory, so the zeros are wrong. A target that does not know
+    /// it was restarted; one that does not respond is not blamed.
     pub(crate) fn question_answered(&mut self, index: u32, answered: Answered<'_>) {
         self.outstanding -= 1;
         let target = &mut self.targets[index as usize];

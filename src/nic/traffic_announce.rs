@@ -1,23 +1,25 @@
-//! Announces a run to its targets before its first message.
+//! Announces a run to its targets before the first message.
 
 use super::{Answered, Driver, Issuer, Message, Purpose, RunPhase, RunRequest, State, Target};
 use crate::time::{Duration, Time};
 
-/// Evenly spread announcements of a run to a target within the timeout of the first, besides the
-/// quick repetitions: a lost one does no harm, and a target that none reaches is known as soon as
-/// one request has timed out.
+/// Number of announcements to a target that are spread evenly over the timeout of the first,
+/// besides the quick repetitions. One lost announcement does no harm, and an unreachable target is
+/// known as soon as one request has timed out.
 pub(super) const ATTEMPTS: u8 = 3;
-/// Quick repetitions after the first announcement. While a run opens the network is otherwise idle,
-/// so a fault that affects the next packet (a bit error in a buffer, say) always hits an
-/// announcement; a path has about as many buffers. The first follows a `QUICK_PART`th of the
-/// timeout later; until a target has responded, intervals double up to `MOST_PARTS` times the
-/// first, and then are at least twice the slowest response so far. Otherwise repetitions would fill
-/// a paced network, where responses take longer.
+/// Number of quick repetitions after the first announcement. While a run opens, the network is
+/// otherwise idle, so a fault that hits the next packet (such as a bit error in a buffer) always
+/// hits an announcement. A path has about this many buffers.
+///
+/// The first repetition follows after a `QUICK_PART`th of the timeout. Until a target has
+/// responded, intervals double up to `MOST_PARTS` times the first; then they are at least twice the
+/// slowest response so far. Shorter intervals would fill a paced network, where responses take
+/// longer.
 pub(super) const QUICK: u8 = 8;
 const MOST_PARTS: u64 = 8;
 pub(super) const QUICK_PART: u64 = 512;
 pub(super) const QUICK_LEAST: Duration = Duration::from_ms(1);
-/// Times that an announcement damaged in flight is resent at once.
+/// Number of times that an announcement damaged in flight is resent at once.
 pub(super) const REPEATS: u8 = 8;
 
 impl Driver {
@@ -34,7 +36,7 @@ impl Driver {
             }
         }
         let data = self.announcement.emit(Purpose::Begin);
-        // Do not count repetitions against the window: the run does not wait for them.
+        // Repetitions do not count against the window, because the run does not wait for them.
         while let Some(&index) = self.to_repeat.front() {
             let request = RunRequest::Repetition {
                 index: u16::try_from(index).expect("targets are distinct processors"),
@@ -69,7 +71,7 @@ impl Driver {
         }
     }
 
-    /// The run was announced to target `index`; schedules the next repetition, if any.
+    /// Records an announcement to target `index`, and schedules the next repetition, if any.
     fn announced(&mut self, now: Time, index: u32) {
         let [quick, even] = self.intervals;
         let longer = |times: u64| Duration::from_ps(quick.as_ps() * times);
@@ -86,13 +88,14 @@ impl Driver {
         }
     }
 
-    /// Least time to wait for a target's response before announcing again.
+    /// Minimum time to wait for a target's response before the next announcement.
     fn answers_come_within(&self) -> Duration {
         let slowest = self.slowest_answer.unwrap_or(Duration::ZERO);
         Duration::from_ps(2 * slowest.as_ps()).min(self.intervals[1])
     }
 
-    /// Accounts for the response to a repeated announcement of run `serial`, if that is this run.
+    /// Accounts for the response to a repeated announcement of run `serial`; ignores it if that is
+    /// another run.
     pub(crate) fn repetition_answered(
         &mut self,
         (index, serial): (u16, u32),
@@ -104,8 +107,8 @@ impl Driver {
         }
     }
 
-    /// Accounts for the response, after the given time, to an announcement to target `index`;
-    /// `again`: to a repetition.
+    /// Accounts for the response to an announcement to target `index`, after the given time.
+    /// `again` marks a repetition.
     pub(crate) fn announcement_answered(
         &mut self,
         (index, again): (u32, bool),
@@ -117,7 +120,7 @@ impl Driver {
             self.slowest_answer = self.slowest_answer.max(Some(after));
         }
         if self.phase != RunPhase::Opening {
-            // Ignore the outcome: after opening, the target is decided or no longer matters.
+            // After opening, the outcome is decided or no longer matters.
             return;
         }
         let target = &mut self.targets[index as usize];
@@ -133,7 +136,7 @@ impl Driver {
                 }
             }
             (_, Answered::Refused) => State::Refused,
-            // Ignore timeouts of repetitions: only that of the first announcement counts.
+            // Only the timeout of the first announcement counts.
             (state, Answered::Unknown) if again => state,
             (State::Refused, _) => State::Refused,
             _ => State::Unreachable,

@@ -3,7 +3,7 @@ use crate::nic::traffic_issuer::Block;
 use crate::nic::traffic_pattern::TrafficPattern;
 use crate::nic::traffic_spec::tests::FULL;
 
-/// Accepts and records every request; none while closed.
+/// Accepts and records every request, but none while closed.
 #[derive(Default)]
 struct Taken(VecDeque<(u16, RunRequest, u64)>, bool);
 
@@ -33,7 +33,7 @@ impl Issuer for Taken {
 }
 
 /// Two targets with one address each; the first never responds, so the run continues with the
-/// second. It once stalled for ever when the first was next.
+/// second. Regression: it stalled for ever when the first was next.
 #[test]
 fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
     let now = Time::ZERO;
@@ -83,8 +83,8 @@ fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
     }
 }
 
-/// Blocks follow those of unknown fate to the same addresses. Once a run of them ended when its
-/// target was away for a while.
+/// A block may follow one of unknown fate to the same address. Regression: a run of them ended when
+/// its target was away for a while.
 #[test]
 fn blocks_follow_those_of_which_nothing_is_known() {
     use Operation::{Get, Put};
@@ -124,7 +124,6 @@ fn blocks_follow_those_of_which_nothing_is_known() {
 
 const TIMEOUT: Duration = Duration::from_ms(90);
 
-/// A run that sends to `destinations` in turn.
 fn run_to(destinations: &[u16]) -> TrafficSpec {
     let destinations = destinations.to_vec();
     TrafficSpec {
@@ -133,7 +132,6 @@ fn run_to(destinations: &[u16]) -> TrafficSpec {
     }
 }
 
-/// A driver of `spec`, and the issuer that records its requests.
 fn driven(spec: TrafficSpec) -> (Driver, Taken) {
     (driver(spec, Time::ZERO), Taken::default())
 }
@@ -142,7 +140,7 @@ fn ms(ms: u64) -> Time {
     Time::ZERO + Duration::from_ms(ms)
 }
 
-/// Responds to all outstanding messages, sent at `sent`.
+/// Responds to all outstanding messages, which were sent at `sent`.
 fn answer(driver: &mut Driver, taken: &mut Taken, now: Time, sent: Time, answered: Answered<'_>) {
     for (_, request, address) in core::mem::take(&mut taken.0) {
         let RunRequest::Message(index) = request else {
@@ -152,7 +150,7 @@ fn answer(driver: &mut Driver, taken: &mut Taken, now: Time, sent: Time, answere
     }
 }
 
-/// Lets `driver` announce its run; the targets in `indices` accept it.
+/// Lets `driver` announce its run, which the targets in `indices` accept.
 fn open(driver: &mut Driver, taken: &mut Taken, indices: core::ops::Range<u16>) {
     driver.issue(Time::ZERO, taken);
     taken.0.clear();
@@ -173,7 +171,7 @@ fn driver(spec: TrafficSpec, now: Time) -> Driver {
     driver.expect("a valid run")
 }
 
-/// Three successive timeouts were awaited once.
+/// Regression: the run waited for three successive timeouts.
 #[test]
 fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
     let spec = TrafficSpec {
@@ -193,7 +191,7 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
             if processor == 7 {
                 announced.push(ms);
             } else if !answered {
-                // Drop the first target's second one too.
+                // Also drop the second announcement to the first target.
                 driver.announcement_answered((1, false), Duration::ZERO, Answered::Written);
                 answered = true;
             }
@@ -207,7 +205,7 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
     let report = driver.report();
     assert_eq!((report.unreachable, report.unreached), (1, vec![7]));
     assert_eq!((report.phase, report.sent), (RunPhase::Draining, 4));
-    // Later responses to the repetitions change nothing, and the run does not wait for them.
+    // Later responses to repetitions change nothing, and the run does not wait for them.
     driver.announcement_answered((0, true), Duration::ZERO, Answered::Unknown);
     while let Some((processor, request, address)) = taken.0.pop_front() {
         let RunRequest::Message(index) = request else {
@@ -222,7 +220,7 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
     assert_eq!(driver.report().outstanding, 0);
 }
 
-/// A run may end while its repetitions are in flight, and another begin.
+/// A run may end while its repetitions are in flight, and another may begin.
 #[test]
 fn a_repetition_counts_for_its_own_run_only() {
     let (mut driver, mut taken) = driven(run_to(&[7, 2]));
@@ -234,7 +232,8 @@ fn a_repetition_counts_for_its_own_run_only() {
     assert!(!matches!(driver.targets[1].state, State::Unknown { .. }));
 }
 
-/// A repetition that arrives after the first was lost is as good; its timeout means nothing.
+/// The run opens when a repetition arrives after the first announcement was lost; timeouts of
+/// repetitions are ignored.
 #[test]
 fn a_repetition_may_reach_who_the_first_did_not() {
     let spec = TrafficSpec {
@@ -265,7 +264,7 @@ fn an_announcement_that_is_damaged_is_said_again_at_once_but_not_for_ever() {
     assert_eq!(driver.report().unreached, [7]);
 }
 
-/// The rate once included the wait for timeouts: 10 s after a fault, for a run of 2 s.
+/// Regression: the rate included the wait for timeouts, 10 s after a fault for a run of 2 s.
 #[test]
 fn the_wait_for_time_outs_is_no_part_of_the_rate() {
     let second = Duration::from_ms(1_000);
@@ -279,7 +278,7 @@ fn the_wait_for_time_outs_is_no_part_of_the_rate() {
         let (mut driver, mut taken) = driven(spec);
         open(&mut driver, &mut taken, 0..1);
         driver.issue(Time::ZERO, &mut taken);
-        // A second later a hundred have completed; later ones never do.
+        // After a second a hundred have completed; the others never do.
         let (begin, at) = (Time::ZERO, Time::ZERO + second);
         answer(&mut driver, &mut taken, at, begin, Answered::Written);
         driver.issue(Time::ZERO + second, &mut taken);
@@ -295,7 +294,7 @@ fn the_wait_for_time_outs_is_no_part_of_the_rate() {
     }
 }
 
-/// Announcements by `driver` between `from` and `to` ms, without any response: target, time, and
+/// Announcements by `driver` from `from` to `to` ms, without any response: target, time, and
 /// whether it is a repetition.
 fn announced(
     driver: &mut Driver,
@@ -313,20 +312,20 @@ fn announced(
     all
 }
 
-/// Times in ms of announcements to a silent target, the first at `from`.
+/// Times in ms of the announcements to a silent target, starting at `from`.
 fn attempts(from: u64) -> Vec<u64> {
     let quick = [0, 1, 3, 7, 15, 23, 31, 39, 47];
     let after = quick.into_iter().chain([77, 107]);
     after.map(|ms| from + ms).collect()
 }
 
-/// Announcements to a processor at these times, all but the first repetitions.
+/// Announcements to a processor at these times; all but the first are repetitions.
 fn to(processor: u16, at: &[u64]) -> Vec<(u16, u64, bool)> {
     let each = at.iter().enumerate();
     each.map(|(n, &ms)| (processor, ms, n > 0)).collect()
 }
 
-/// On an otherwise idle network, announcements hit every fault that affected the next packet, and
+/// Regression: on an idle network every fault that hit the next packet hit an announcement, and
 /// three of them within a timeout were too few.
 #[test]
 fn a_run_opens_although_its_first_announcements_are_lost() {
@@ -346,8 +345,8 @@ fn a_run_opens_although_its_first_announcements_are_lost() {
     }
 }
 
-/// In a paced lab every announcement was repeated eight times before a response could arrive, so
-/// that they outnumbered messages.
+/// Regression: in a paced lab every announcement was repeated eight times before a response could
+/// arrive, so that there were more announcements than messages.
 #[test]
 fn nothing_is_repeated_before_an_answer_can_have_come() {
     let (mut driver, mut taken) = driven(run_to(&[7, 8]));
@@ -359,8 +358,8 @@ fn nothing_is_repeated_before_an_answer_can_have_come() {
     assert_eq!(all, [(8, 11, true), (8, 19, true)]);
 }
 
-/// A restarted NIC cannot send at once. Repetitions once counted from the start of the run, and
-/// those that could not be sent were lost.
+/// A restarted NIC cannot send at once. Regression: repetitions counted from the start of the run,
+/// and those that could not be sent were lost.
 #[test]
 fn repetitions_are_counted_from_the_first_that_has_gone() {
     let spec = run_to(&[7]);
@@ -373,7 +372,8 @@ fn repetitions_are_counted_from_the_first_that_has_gone() {
         let all = announced(&mut driver, &mut taken, opens..opens + 500);
         assert_eq!(all, to(7, &attempts(opens)));
     }
-    // Closed in between: a due one goes as soon as possible, the next after another interval.
+    // The issuer is closed for a while: a due repetition is sent as soon as possible, the next
+    // after another interval.
     let (mut driver, mut taken) = driven(spec);
     announced(&mut driver, &mut taken, 0..50);
     taken.1 = true;
@@ -383,7 +383,7 @@ fn repetitions_are_counted_from_the_first_that_has_gone() {
     assert_eq!(all, [(7, 85, true), (7, 115, true)]);
 }
 
-/// The announcements themselves once filled the window: a window of one message left no room for
+/// Regression: announcements filled the window, so that a window of one message left no room for
 /// repetitions.
 #[test]
 fn repetitions_do_not_wait_for_the_window() {
@@ -407,7 +407,7 @@ fn repetitions_do_not_wait_for_the_window() {
     );
 }
 
-/// Such a target once counted as unreachable.
+/// Regression: such a target counted as unreachable.
 #[test]
 fn a_target_that_refuses_the_run_is_told_from_one_that_does_not_answer() {
     let spec = TrafficSpec {
@@ -419,7 +419,7 @@ fn a_target_that_refuses_the_run_is_told_from_one_that_does_not_answer() {
     driver.announcement_answered((0, false), Duration::ZERO, Answered::Refused);
     driver.announcement_answered((1, false), Duration::ZERO, Answered::Unknown);
     driver.announcement_answered((2, false), Duration::ZERO, Answered::Written);
-    // Later results of the first do not make it unreachable.
+    // Later results of the first target do not make it unreachable.
     driver.announcement_answered((0, true), Duration::ZERO, Answered::Unknown);
     driver.issue(Time::ZERO, &mut taken);
     let report = driver.report();
@@ -429,12 +429,13 @@ fn a_target_that_refuses_the_run_is_told_from_one_that_does_not_answer() {
     assert_eq!((report.sent, report.refused), (1, 0));
 }
 
-/// The target's response to the query whether it knows the run.
+/// The target's answer when asked whether it knows the run.
 const KNOWS: Answered<'_> = Answered::Written;
 const DOES_NOT: Answered<'_> = Answered::Refused;
 
-/// A run of two gets or additions of `size` to each of two targets; the first finds zeros and
-/// responds with `says` at the end. Counts of corrupted and unwritten ones, before and after.
+/// A run of two gets or additions of `size` to each of two targets. The first target's words are
+/// zeros, and it answers with `says` at the end. Returns the counts of corrupted and unwritten
+/// results, before and after that answer.
 fn zeros_found(op: Operation, size: u32, says: Answered<'_>) -> [(u64, u64); 2] {
     let spec = TrafficSpec {
         op,
@@ -480,7 +481,7 @@ fn zeros_found(op: Operation, size: u32, says: Answered<'_>) -> [(u64, u64); 2] 
     [before, counts(&driver)]
 }
 
-/// All of them once counted as corrupted.
+/// Regression: zeros counted as corrupted at every target.
 #[test]
 fn zeros_are_corrupt_only_where_the_run_is_known() {
     let gets = [1, 2, 3, 4, 5, 8, 31, 64, 65, 4_096].map(|size| (Operation::Get, size));
@@ -490,7 +491,6 @@ fn zeros_are_corrupt_only_where_the_run_is_known() {
         }
         assert_eq!(zeros_found(op, size, DOES_NOT), [(0, 2), (0, 2)], "{size}");
         assert_eq!(zeros_found(op, size, Answered::Unknown), [(0, 2), (0, 2)]);
-        // Canary.
         assert_eq!(zeros_found(op, size, KNOWS), [(0, 2), (2, 0)], "{size}");
     }
 }
@@ -512,7 +512,7 @@ fn paced(rate: u64, window: u32, duration: Duration, count: u64) -> (Driver, Tak
     (driver, taken)
 }
 
-/// Driven only by its own deadlines, a source issues one message each time, at its rate.
+/// A source that is driven only by its deadlines issues one message each time, at its rate.
 #[test]
 fn a_source_with_a_rate_is_woken_for_each_message() {
     let second = Duration::from_ms(1_000);
@@ -534,8 +534,8 @@ fn a_source_with_a_rate_is_woken_for_each_message() {
     assert_eq!(now, Time::ZERO + second);
 }
 
-/// The window is full, then the link accepts nothing: a window of messages is made up for, the
-/// others are counted.
+/// The window is full, then the link is blocked: a window of messages is sent later, the others are
+/// counted as dropped.
 #[test]
 fn a_source_that_is_held_up_catches_up_with_a_window_of_messages() {
     for link_is_closed in [false, true] {
@@ -554,7 +554,7 @@ fn a_source_that_is_held_up_catches_up_with_a_window_of_messages() {
         answer(&mut driver, &mut taken, ms(100), ms(100), all);
         driver.issue(ms(100), &mut taken);
         assert_eq!(driver.report().sent, window + 10);
-        // No more responses from now on, and the end is late.
+        // No more responses arrive from now on, and the end is late.
         driver.issue(ms(2_500), &mut taken);
         answer(&mut driver, &mut taken, ms(2_500), ms(2_500), all);
         assert!(driver.issue(ms(2_500), &mut taken));

@@ -3,27 +3,29 @@
 use super::checker::ANNOUNCEMENT_BYTES;
 use super::stamp::{Found, Stamp};
 
-/// A request of a run, for the NIC to make a packet of.
+/// A request of a run, from which the NIC makes a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum Message<'a> {
-    /// Announces the run to a target, or queries whether it knows the run.
+    /// Announces the run to a target, or asks whether it knows the run.
     Announce(&'a [u8; ANNOUNCEMENT_BYTES]),
-    /// Writes `data`.
-    Put { address: u64, data: &'a [u8] },
-    /// Reads `len` bytes.
-    Get { address: u64, len: u8 },
-    /// Writes or reads a block: see [`Block`].
+    Put {
+        address: u64,
+        data: &'a [u8],
+    },
+    Get {
+        address: u64,
+        len: u8,
+    },
     Block(Block),
     /// Adds one to the word and returns the old value.
-    Add { address: u64 },
+    Add {
+        address: u64,
+    },
 }
 
-/// A block transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
-    /// Whether the block is read.
     pub is_get: bool,
-    /// Address at the target.
     pub address: u64,
     /// Index of `address` among the announced addresses.
     pub place: u32,
@@ -35,36 +37,33 @@ pub struct Block {
     pub sequence: u32,
 }
 
-/// Identifies an ended request of a run, by the index of its target. Eight bytes, which pass
-/// between calls in a register: written to memory and read back, they would wait behind all earlier
+/// Identifies a request of a run when it completes, by the index of its target. Eight bytes pass
+/// between calls in a register; written to memory and read back, they would wait for all earlier
 /// stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(8))]
 pub enum RunRequest {
     Announcement(u32),
-    /// A repeated announcement. The run does not wait for its response, which may arrive during the
-    /// next run, hence `serial`. All targets are different processors (`MAX_PROCESSOR`).
+    /// A repeated announcement. The run does not wait for the response, which may arrive during the
+    /// next run; hence `serial`. All targets are different processors (`MAX_PROCESSOR`).
     Repetition {
         index: u16,
         serial: u32,
     },
-    /// Queries whether a target still knows the run.
+    /// Asks whether a target still knows the run.
     Question(u32),
     Message(u32),
 }
 
 const _: () = assert!(size_of::<RunRequest>() == 8);
 
-/// How a message ended.
 #[derive(Clone, Copy, Debug)]
 pub enum Answered<'a> {
-    /// The message may or may not have been carried out.
     Unknown,
-    /// Not sent: its target has been silent for a whole timeout.
+    /// Not sent: the target has been silent for a whole timeout.
     Unsent,
     /// The message was damaged in flight and not carried out.
     Damaged,
-    /// The target rejected the message.
     Refused,
     Written,
     Read(&'a [u8]),
@@ -74,12 +73,12 @@ pub enum Answered<'a> {
     Added(u64),
 }
 
-/// The NIC, as a run at its source needs it.
+/// The interface of a NIC for a run at its source.
 pub trait Issuer {
-    /// Whether a request to `address` can go now.
+    /// Whether a request to `address` can be sent now.
     fn can_go(&self, address: u64) -> bool;
-    /// Whether a request to another address may go although one cannot.
+    /// Whether a request to another address may be possible when one to this address is not.
     fn has_other_ways(&self) -> bool;
-    /// Sends a request to `processor`; false if it cannot go now.
+    /// Sends a request to `processor`; returns false if that is not possible now.
     fn issue(&mut self, processor: u16, request: RunRequest, message: &Message<'_>) -> bool;
 }

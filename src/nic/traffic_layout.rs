@@ -1,19 +1,19 @@
-//! Memory addresses of a run's messages.
+//! Memory layout of a run's messages.
 
 use super::checker::{STRIDE, stride_of};
 use super::traffic_spec::{Operation, SpecError, TrafficSpec};
 
-/// Bytes of the blocks of a run to one target, unless they are fewer than [`FEWEST_BLOCKS`]: enough
-/// short ones to fill a round trip without exceeding the processor's caches.
+/// Total size of a run's blocks to one target, unless [`FEWEST_BLOCKS`] need more. Short blocks
+/// then fill a round trip without exceeding the processor's caches.
 const BLOCKS_BYTES: u64 = 512 << 10;
 const FEWEST_BLOCKS: u64 = 8;
 
 /// Memory layout of a run.
 ///
-/// Gets use the upper half of the target's memory, other operations the lower. Where sources are
-/// too many, their regions overlap: the checker keeps sources apart, and gets only read what is the
-/// same for all. Blocks are checked in memory, so their regions must not overlap; at their source
-/// they use the uppermost quarter.
+/// Gets use the upper half of the target's memory, other operations the lower half. With too many
+/// sources their regions overlap: the checker keeps sources apart, and gets read the same pattern
+/// for all sources. Blocks are checked in memory, so their regions must not overlap. At their
+/// source they use the uppermost quarter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     pub(crate) addresses: u16,

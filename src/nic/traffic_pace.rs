@@ -1,4 +1,4 @@
-//! When the messages of a run with a rate are due.
+//! Due times of the messages of a run with a rate.
 
 use super::traffic_spec::Gaps;
 use crate::rng::{Geometric, Rng};
@@ -6,55 +6,49 @@ use crate::time::{Duration, Time};
 
 const PS_PER_SECOND: u128 = 1_000_000_000_000;
 
-/// Stream of the seed that draws the start of a source, separate from that of its destinations.
+/// Stream of the seed for the start time of a source, separate from that of its destinations.
 const PHASE_STREAM: u64 = 1 << 33;
 
-/// Random gaps are multiples of the mean gap divided by this, which approximates an exponential
-/// distribution.
+/// Random gaps are multiples of the mean gap divided by this number, which approximates an
+/// exponential distribution.
 const STEPS: u64 = 256;
 
-/// An open loop: messages of one source are due at even intervals or after random gaps, whether or
-/// not earlier ones could be issued.
+/// An open loop: the messages of one source are due at even intervals or after random gaps, whether
+/// or not earlier ones could be issued.
 ///
-/// With even gaps message *k* is due exactly *k* / rate after the first, rounded up to a
-/// picosecond, so that errors do not accumulate. The first is due at a time within the first
-/// interval that is drawn from the seed, so that sources do not fire in step. A node that runs late
-/// finds several due at once.
+/// With even gaps, message *k* is due exactly *k* / rate after the first, rounded up to a
+/// picosecond, so that errors do not accumulate. The first is due at a random time within the first
+/// interval, so that sources do not send in step. A node that runs late finds several messages due
+/// at once.
 ///
 /// Random gaps have a geometric distribution with the same mean, like those of the sources of
 /// `phitwire sim`: the open loop of queueing theory.
 ///
-/// A source that cannot issue a due message (its window or the queue before its link is full) owes
-/// it and issues it as soon as possible, but owes at most a window of messages. Due messages beyond
-/// that are dropped and counted: otherwise an unbounded burst would follow a short stop of the
-/// network, and a network that cannot carry the rate would be offered its whole backlog at the end
-/// of the run.
+/// If the window or the queue before the link is full, due messages are owed, up to a window of
+/// them, and issued as soon as possible. Due messages beyond that are dropped and counted.
+/// Otherwise an unbounded burst would follow a short stop of the network, and a network that cannot
+/// carry the rate would be offered its whole backlog at the end of the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
-    /// Messages per second.
     rate: u64,
     /// Maximum number of messages owed.
     most: u64,
-    /// When the first message is due.
     first: Time,
     /// Messages due so far.
     due: u64,
-    /// When the next message is due.
     next: Time,
-    /// Due messages still to be issued.
     owed: u64,
     /// Due messages that will never be issued.
     dropped: u64,
-    /// Source of random gaps.
     random: Option<(Rng, Geometric)>,
-    /// Total time of suspensions. Due times include it: messages due during a suspension are owed
+    /// Total time of suspensions, included in due times: messages due during a suspension are owed
     /// or dropped.
     standstill: Duration,
 }
 
 impl Pace {
-    /// Source `own`, which issues `rate` messages per second, above zero, from `now` on and owes at
-    /// most `most`.
+    /// Paces source `own`, which issues `rate` messages per second, above zero, from `now` on and
+    /// owes at most `most`.
     pub(crate) fn new(
         (rate, gaps): (u64, Gaps),
         most: u32,
@@ -87,7 +81,7 @@ impl Pace {
         self.owed
     }
 
-    /// The process was suspended for `span`; later values of `now` exclude it.
+    /// Records a suspension of the process for `span`; later values of `now` exclude it.
     pub(crate) fn stood_still(&mut self, span: Duration) {
         self.standstill = self.standstill + span;
     }
@@ -109,7 +103,7 @@ impl Pace {
         };
         let interval = (PS_PER_SECOND as u64).div_ceil(self.rate);
         // After a stop of many intervals, count the mean number of messages; all but a window are
-        // dropped.
+        // dropped anyway.
         let missed = now.since(self.next).as_ps() / interval;
         if missed > 2 * self.most + STEPS {
             self.due += missed;
@@ -127,7 +121,7 @@ impl Pace {
 
     fn fall_due_evenly(&mut self, now: Time) {
         let since = u128::from(now.since(self.first).as_ps());
-        // Below 2^64: the rate is below one message per nanosecond.
+        // The result is below 2^64, because the rate is below one message per nanosecond.
         let due = (since * u128::from(self.rate) / PS_PER_SECOND) as u64 + 1;
         self.owed += due - self.due;
         self.due = due;
@@ -136,24 +130,24 @@ impl Pace {
         self.next = Time::from_ps(u64::try_from(next).unwrap_or(u64::MAX));
     }
 
-    /// `messages` of those owed were issued.
+    /// Records that `messages` of the owed messages were issued.
     #[inline]
     pub(crate) fn issued(&mut self, messages: u64) {
         debug_assert!(messages <= self.owed, "more messages issued than owed");
         self.owed -= messages;
     }
 
-    /// When the next message is due, unless messages are owed. Whatever blocks those wakes the
-    /// source when it is over.
+    /// When the next message is due, unless messages are owed. In that case the event that unblocks
+    /// the source wakes it.
     #[inline]
     pub(crate) fn next_issue(&self) -> Option<Time> {
         let next = self.next.as_ps().saturating_sub(self.standstill.as_ps());
         (self.owed == 0).then_some(Time::from_ps(next))
     }
 
-    /// The source issues nothing from `end` on, and never what it owes then.
+    /// Ends issuing at `end`, and drops the messages still owed then.
     pub(crate) fn end(&mut self, end: Time) {
-        // Exclude a message due exactly at the end: it is not part of the run.
+        // A message due exactly at the end is not part of the run.
         if let Some(last) = end.as_ps().checked_sub(1) {
             self.owed(Time::from_ps(last));
         }
@@ -178,7 +172,7 @@ mod tests {
         Pace::new((rate, Gaps::Even), most, (seed, 3), Time::ZERO)
     }
 
-    /// Issues messages as they become due, until `end`; returns when.
+    /// Issues messages as they become due until `end`, and returns the times.
     fn issues(pace: &mut Pace, end: Time) -> Vec<Time> {
         let mut all = Vec::new();
         while let Some(now) = pace.next_issue().filter(|&at| at < end) {
@@ -253,7 +247,7 @@ mod tests {
         assert_eq!(pace.due, 54 + 66);
     }
 
-    /// A stop of days is one step, not one per message, and does not overflow.
+    /// A stop of days is handled in one step, not per message, and does not overflow.
     #[test]
     fn a_long_stop_costs_no_more_than_a_short_one() {
         for gaps in [Gaps::Even, Gaps::Random] {

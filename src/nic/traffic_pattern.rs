@@ -6,14 +6,14 @@ use super::traffic_spec::SpecError;
 use crate::rng::Rng;
 
 /// Maps senders to destinations. `i` is the sender's index among the `n` participants
-/// ([`TrafficSpec::processors`](super::TrafficSpec::processors)). Names and definitions are
-/// BookSim's where it has the pattern.
+/// ([`TrafficSpec::processors`](super::TrafficSpec::processors)). Names and definitions follow
+/// BookSim for the patterns that it has.
 ///
 /// A processor that a permutation maps to itself stays silent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum TrafficPattern {
-    /// Each message to a random participant, never to the sender itself.
+    /// To a random participant other than the sender.
     #[default]
     Uniform,
     /// To `i + 1` modulo `n`.
@@ -30,38 +30,38 @@ pub enum TrafficPattern {
     Tornado,
     /// A permutation drawn from the run's seed, the same at every participant.
     Permutation,
-    /// The adversary of networks of groups: each message to a random participant of the next group.
-    /// Groups follow each other by number, the first after the last
-    /// ([`TrafficSpec::groups`](super::TrafficSpec::groups)). On shortest paths, one channel or a
-    /// few between two groups would carry everything that a group sends.
+    /// To a random participant of the next group, as the adversary of networks of groups. Groups
+    /// follow each other by number, the first after the last
+    /// ([`TrafficSpec::groups`](super::TrafficSpec::groups)). On shortest paths, the one or few
+    /// channels between two groups would carry everything that a group sends.
     GroupAdversarial,
     /// To one of `targets` with probability `percent` / 100, otherwise uniform.
     Hotspot {
-        /// The hot processors.
         targets: Vec<u16>,
         /// Percentage of messages to these targets, 1 to 100.
         percent: u8,
     },
-    /// In turn to each of `destinations`, the same for every sender (never to the sender itself).
-    List {
-        /// Destinations, by processor number.
-        destinations: Vec<u16>,
-    },
+    /// To each of `destinations` in turn, except the sender itself. The list is the same for every
+    /// sender.
+    List { destinations: Vec<u16> },
 }
 
 /// How the next destination is chosen, as an index into a list of destinations.
 #[derive(Clone, Debug)]
 pub(crate) enum Choice {
-    /// In turn (a single destination is the common case).
+    /// In turn; covers the common case of a single destination.
     InTurn,
-    /// Uniform over all.
     Uniform,
     /// Among the first `hot` destinations with probability `percent` / 100, else among the others.
-    Hot { hot: usize, percent: u8 },
+    Hot {
+        hot: usize,
+        percent: u8,
+    },
 }
 
 impl Choice {
-    /// Chooses among `all` destinations, at least one. `turn` is the one after the last choice.
+    /// Chooses one of `all` destinations, at least one. `turn` is the index after the last choice
+    /// in turn.
     #[inline]
     pub(crate) fn draw(&self, all: usize, turn: &mut usize, rng: &mut Rng) -> usize {
         match *self {
@@ -86,12 +86,12 @@ impl Choice {
     }
 }
 
-/// A pattern with one destination per sender, for a number of participants.
+/// A pattern with one destination per sender, for a given number of participants.
 #[derive(Clone, Debug)]
 pub struct Mapping {
     pattern: TrafficPattern,
     n: usize,
-    /// For a permutation, all destinations.
+    /// For a permutation, the destination of each sender.
     to: Vec<usize>,
 }
 
@@ -115,7 +115,7 @@ impl Mapping {
 }
 
 impl TrafficPattern {
-    /// All patterns without parameters, in the order in which users see them.
+    /// All patterns without parameters, in the order of the documentation.
     pub(crate) const PLAIN: [Self; 9] = [
         Self::Uniform,
         Self::BitComplement,
@@ -128,7 +128,6 @@ impl TrafficPattern {
         Self::GroupAdversarial,
     ];
 
-    /// The pattern's name, without parameters.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
@@ -145,8 +144,8 @@ impl TrafficPattern {
         }
     }
 
-    /// The pattern over `n` participants, at least one; `None` if a sender has more than one
-    /// destination.
+    /// The pattern over `n` participants, at least one; `None` if a sender may have several
+    /// destinations.
     pub(crate) fn mapping(&self, n: usize, seed: u64) -> Result<Option<Mapping>, SpecError> {
         let wrong = |need| Err(SpecError::Participants { need, have: n });
         let to = match self {
@@ -167,7 +166,7 @@ impl TrafficPattern {
     }
 }
 
-/// Stream of the seed that draws the permutation, separate from each sender's stream.
+/// Stream of the seed for the permutation, separate from each sender's stream.
 const PERMUTATION_STREAM: u64 = 1 << 32;
 
 fn random_permutation(n: usize, seed: u64) -> Vec<usize> {
@@ -182,7 +181,7 @@ fn random_permutation(n: usize, seed: u64) -> Vec<usize> {
 /// Participants by group, for patterns from group to group.
 #[derive(Clone, Debug)]
 pub struct Groups {
-    /// Rank of each participant's group among all groups present.
+    /// Rank of each participant's group among the groups present.
     ranks: Vec<u32>,
     /// All participants, group by group.
     places: Vec<u32>,
@@ -191,7 +190,8 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Builds it from the group of each participant. Groups are ordered by number, with any gaps.
+    /// Builds the groups from the group number of each participant. Groups are ordered by number,
+    /// which may have gaps.
     pub(crate) fn new(of: impl IntoIterator<Item = u16>) -> Self {
         let of: Vec<u16> = of.into_iter().collect();
         let mut places: Vec<u32> = (0..of.len() as u32).collect();
@@ -215,12 +215,11 @@ impl Groups {
         }
     }
 
-    /// Number of groups.
     pub(crate) fn count(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// The participants in the group after that of `place`, in ascending order.
+    /// The participants of the group after that of participant `place`, in ascending order.
     #[inline]
     pub(crate) fn next_of(&self, place: usize) -> &[u32] {
         let next = self.ranks[place] as usize + 1;
@@ -245,7 +244,7 @@ mod tests {
         assert_eq!(of[..3], [[3, 4], [3, 4], [3, 4]]);
         assert_eq!(of[3..5], [[5], [5]]);
         assert_eq!(of[5], [0, 1, 2]);
-        // Participants of a lab are ordered by name.
+        // Participants of a lab are ordered by name, not by group.
         let (count, of) = next(&[1, 0, 2, 1, 0]);
         assert_eq!(count, 3);
         assert_eq!(of, [vec![2], vec![0, 3], vec![1, 4], vec![2], vec![0, 3]]);

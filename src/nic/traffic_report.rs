@@ -1,4 +1,4 @@
-//! Result of a traffic run, as one NIC saw it, and merged over several.
+//! Result of a traffic run, from one NIC or merged over several.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,12 +11,10 @@ use super::latency::LatencyCounts;
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum RunPhase {
-    /// Everything issued has completed or timed out (or nothing was ever issued here).
+    /// Every issued message has completed or timed out, or none was issued.
     #[default]
     Done,
-    /// Issues nothing more, but waits for outstanding messages.
     Draining,
-    /// Messages are being issued.
     Running,
     /// The run is being announced to its targets.
     Opening,
@@ -26,59 +24,56 @@ pub enum RunPhase {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrafficReport {
-    /// Number of the run.
     pub run: u64,
-    /// Phase of the run here; merged: the earliest of all.
+    /// Phase of the run at this NIC; merged: the earliest of all.
     pub phase: RunPhase,
-    /// Whether the messages are gets.
     pub gets: bool,
-    /// Payload bytes per message.
     pub size: u32,
-    /// Nanoseconds from the first message until the last message was offered or acknowledged (so
-    /// far): until the duration was over, the count was reached or the run was stopped, or until a
-    /// later last acknowledgement. Timeouts awaited after that do not count. Merged: the longest.
+    /// Nanoseconds so far, from the first message to the end of issuing (duration over, count
+    /// reached or run stopped) or to the last acknowledgement, whichever is later. Later timeouts
+    /// are excluded. Merged: the longest.
     pub elapsed_ns: u64,
-    /// Nanoseconds from the end of the offer until the last message was answered or timed out (so
-    /// far); merged: the longest.
+    /// Nanoseconds from the end of issuing until the last message was answered or timed out so far;
+    /// merged: the longest.
     #[serde(default)]
     pub drain_ns: u64,
-    /// Source: messages handed to the network.
+    /// Source: messages sent.
     pub sent: u64,
     /// Source of a run with a rate: messages that were due but not sent, because the window was
-    /// full or the link accepted nothing for too long. Merely late messages are excluded until the
+    /// full or the link was blocked for too long. Excludes messages that are merely late until the
     /// run ends.
     #[serde(default)]
     pub not_offered: u64,
-    /// Source: messages answered and not rejected (gets and additions: whatever they found).
+    /// Source: messages answered and not rejected, including gets and additions that found wrong
+    /// values.
     pub acknowledged: u64,
     /// Source: messages that timed out unanswered.
     pub timed_out: u64,
     /// Source: messages rejected by the target.
     pub refused: u64,
-    /// Source: messages outstanding now.
     pub outstanding: u64,
-    /// Source: targets that never responded to the announcement of the run.
+    /// Source: targets that never responded to the announcement.
     pub unreachable: u64,
-    /// Source: unreachable targets, in ascending order, at most 64.
+    /// Source: numbers of the first 64 unreachable targets, ascending.
     #[serde(default)]
     pub unreached: Vec<u16>,
-    /// Source: targets that responded to the announcement of the run but do not take part.
+    /// Source: targets that rejected the announcement.
     #[serde(default)]
     pub unwilling: u64,
-    /// Source: unwilling targets, in ascending order, at most 64.
+    /// Source: numbers of the first 64 targets that rejected the announcement, ascending.
     #[serde(default)]
     pub refusers: Vec<u16>,
-    /// Target: the later run because of which the announcement of this one was rejected (run
-    /// numbers grow); zero: it was not. Merged: the latest.
+    /// Target: the later run that caused the rejection of this one (run numbers grow), or zero.
+    /// Merged: the latest.
     #[serde(default)]
     pub outdated_by: u64,
     /// Target: distinct puts delivered with the right bytes, or additions carried out.
     pub delivered: u64,
-    /// Messages delivered, or gets and additions answered, with wrong bytes.
+    /// Target or source: messages delivered, or gets and additions answered, with wrong bytes.
     pub corrupted: u64,
-    /// Source: gets and additions that found unwritten memory, at targets that no longer know the
-    /// run, since they were restarted, or cannot be queried. At targets that still know it such
-    /// memory counts as corrupted; which applies is known when the run is done.
+    /// Source: gets and additions that found unwritten memory at targets that were restarted or did
+    /// not respond when asked. If the target still knows the run, they count as corrupted instead.
+    /// The two are separated when the run is done.
     #[serde(default)]
     pub unwritten: u64,
     /// Target: puts delivered a second time. Source: additions that fetched a value already
@@ -86,36 +81,35 @@ pub struct TrafficReport {
     pub duplicated: u64,
     /// Target of puts: messages delivered after a later one to the same address.
     pub misordered: u64,
-    /// Target of puts that may overtake each other: messages delivered after a later one. No fault.
+    /// Target of puts that may overtake each other: messages delivered after a later one, which is
+    /// no fault.
     #[serde(default)]
     pub overtaken: u64,
     /// Target of puts: messages skipped and not delivered since.
     pub missing: u64,
-    /// Target of puts: late messages of other runs that arrived during this one. No fault of this
-    /// run.
+    /// Target of puts: late messages of other runs that arrived during this one, which is no fault
+    /// of this run.
     #[serde(default)]
     pub stale: u64,
-    /// Time from issue to response of the acknowledged messages.
     pub latency: LatencyCounts,
 }
 
-/// Maximum number of targets of a kind that a report names.
+/// Maximum number of unreachable or rejecting targets that a report lists.
 pub(crate) const MAX_NAMED: usize = 64;
 
 impl TrafficReport {
-    /// Counts a target that did not respond to the announcement of the run.
+    /// Counts a target that did not respond to the announcement.
     pub(crate) fn not_reached(&mut self, processor: u16) {
         self.unreachable += 1;
         name(&mut self.unreached, &[processor]);
     }
 
-    /// Counts a target that rejected the announcement of the run.
+    /// Counts a target that rejected the announcement.
     pub(crate) fn refused_by(&mut self, processor: u16) {
         self.unwilling += 1;
         name(&mut self.refusers, &[processor]);
     }
 
-    /// Adds another NIC's counts of the same run.
     pub fn merge(&mut self, other: &Self) {
         self.phase = self.phase.max(other.phase);
         self.gets |= other.gets;
@@ -144,9 +138,9 @@ impl TrafficReport {
         self.latency.merge(&other.latency);
     }
 
-    /// Messages that were sent and did not arrive, in a merged report of all sources and targets of
-    /// the run: puts that no target received, whole or corrupted; gets without a response. A put of
-    /// which only the acknowledgement was lost is not lost, only timed out.
+    /// Messages that were sent and did not arrive, in a report merged over all sources and targets
+    /// of the run: puts that arrived at no target, neither undamaged nor corrupted, and gets
+    /// without a response. A put whose acknowledgement was lost counts as timed out, not as lost.
     pub fn lost(&self) -> u64 {
         let arrived = if self.gets {
             self.acknowledged + self.refused
@@ -156,14 +150,14 @@ impl TrafficReport {
         self.sent.saturating_sub(arrived)
     }
 
-    /// Messages carried out beyond those sent, in a merged report of all sources and targets of the
-    /// run: nothing else reveals additions that a network made twice.
+    /// Messages carried out beyond those sent, in a report merged over all sources and targets of
+    /// the run. Only this count reveals additions that the network duplicated.
     pub fn surplus(&self) -> u64 {
         self.delivered.saturating_sub(self.sent)
     }
 
     /// Whether nothing was lost, duplicated, corrupted, misordered or read from unwritten memory,
-    /// and every target was reached and took part.
+    /// and every target took part.
     pub fn is_clean(&self) -> bool {
         self.lost()
             + self.surplus()

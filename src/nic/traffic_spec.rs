@@ -1,26 +1,27 @@
-//! Specification of a traffic run: participants, destinations and amount.
+//! Specification of a traffic run: participants, destinations and length.
 
 use serde::{Deserialize, Serialize};
 
 use super::stamp::LINE;
 use super::traffic_pattern::{Choice, Groups, TrafficPattern};
 
-/// Highest number of a participant: numbers have 15 bits.
+/// Highest number of a participant, which has 15 bits.
 pub const MAX_PROCESSOR: u16 = 0x7fff;
-/// Highest number of a run: what JSON numbers hold exactly, enough for centuries in microseconds.
+/// Highest number of a run: the largest that JSON represents exactly, enough for centuries of
+/// microseconds.
 pub const MAX_RUN: u64 = (1 << 53) - 1;
-/// Maximum number of messages that a run may have outstanding per NIC.
+/// Maximum number of outstanding messages of a run per NIC.
 pub const MAX_WINDOW: u32 = 1 << 16;
 /// Highest rate of a run, in messages per second and source.
 pub const MAX_RATE: u64 = 1_000_000_000;
-/// Maximum number of addresses that a run uses per pair of processors.
+/// Maximum number of addresses of a run per pair of processors.
 pub const MAX_ADDRESSES: u16 = 4096;
 
 /// Largest payload of a single-packet message on any NIC, in bytes.
 pub(crate) const MAX_SIZE: u32 = 64;
 /// Largest payload of a block transfer message, in bytes.
 pub const MAX_BLOCK_SIZE: u32 = 16 << 20;
-/// Bytes a message needs to carry its own number; required where order is not kept.
+/// Bytes that a message needs to carry its number, which is required where order is not kept.
 pub const NUMBERED_BYTES: u32 = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -30,10 +31,10 @@ pub enum Operation {
     /// An acknowledged remote write.
     #[default]
     Put = 0,
-    /// A remote read, whose bytes are verified at the reader.
+    /// A remote read, verified at the source.
     Get = 1,
     /// A remote fetching addition of one to a 64-bit word. Each source checks that it fetches every
-    /// value once; the words at the end show how many additions were carried out.
+    /// value once; at the end, the words show the number of additions carried out.
     Amo = 2,
 }
 
@@ -45,7 +46,7 @@ impl Operation {
     }
 }
 
-/// Path selection of a run's packets, where the network leaves them a choice.
+/// Path selection of a run's packets, in networks with a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ways {
@@ -57,17 +58,15 @@ pub enum Ways {
     Adaptive2,
     /// By load, with a large bias towards minimal paths.
     Adaptive3,
-    /// A minimal path by hash: ordered for each pair of processors.
+    /// A minimal path chosen by hash: ordered for each pair of processors.
     Ordered,
-    /// A non-minimal path by hash: ordered for each pair of processors.
+    /// A non-minimal path chosen by hash: ordered for each pair of processors.
     OrderedNonMinimal,
-    /// A minimal path.
     Minimal,
-    /// A non-minimal path.
     Valiant,
-    /// A minimal path by a hash that includes the address: ordered for each cache line.
+    /// A minimal path chosen by a hash that includes the address: ordered for each cache line.
     MinHash,
-    /// A non-minimal path by a hash that includes the address: ordered for each cache line.
+    /// A non-minimal path chosen by a hash that includes the address: ordered for each cache line.
     NminHash,
 }
 
@@ -94,14 +93,13 @@ impl Ways {
     }
 }
 
-/// The gaps between the messages of a run with a rate.
+/// Gaps between the messages of a run with a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gaps {
-    /// Equal gaps.
     #[default]
     Even,
-    /// Random gaps with a geometric distribution, like those of the sources of a simulation.
+    /// Random gaps with a geometric distribution, like those of simulated sources.
     Random,
 }
 
@@ -111,22 +109,21 @@ impl Gaps {
     }
 }
 
-/// What messages a kind of NIC supports.
+/// The messages that a kind of NIC supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
     /// Largest payload in bytes.
     pub max_size: u32,
-    /// Payloads of gets that are one packet are multiples of this.
+    /// Gets of a single packet read multiples of this many bytes.
     pub get_unit: u32,
-    /// Whether the NIC has atomic additions.
     pub atomics: bool,
-    /// Supported path selections: by load with the biases of mode 0 and in order, perhaps others.
-    /// Empty if packets have no choice; then they keep their order.
+    /// Supported path selections: those by load with the biases of mode 0, those in order, and
+    /// perhaps others. Empty if packets have no choice and so keep their order.
     pub ways: &'static [Ways],
 }
 
 impl Abilities {
-    /// A NIC with puts and gets of any number of bytes up to `max_size`, and nothing else.
+    /// A NIC that supports only puts and gets, of any number of bytes up to `max_size`.
     pub const fn puts_and_gets(max_size: u32) -> Self {
         Self {
             max_size,
@@ -137,71 +134,68 @@ impl Abilities {
     }
 }
 
-/// One traffic run, as every participant gets it.
+/// Specification of one traffic run.
 ///
-/// The same specification goes to every participant. One that only receives does not need it, since
-/// a sender announces its run to each target before the first message.
+/// Every sender gets the same specification. A participant that only receives does not need it,
+/// since a sender announces its run to each target before the first message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrafficSpec {
-    /// Names the run; targets count deliveries under it. Zero is rejected. The numbers of a source
-    /// grow from run to run, which identifies late messages of an earlier run. `phitwire-msgrate`
-    /// takes the time of day, in microseconds.
+    /// Identifies the run in the counts of its targets; zero is rejected. A source's run numbers
+    /// must grow from run to run, so that late messages of earlier runs are recognised.
+    /// `phitwire-msgrate` uses the time of day in microseconds.
     pub run: u64,
-    /// Sources and their destinations.
     #[serde(default)]
     pub pattern: TrafficPattern,
     /// The participants, by processor number, in index order. May be empty for
     /// [`TrafficPattern::List`].
     #[serde(default)]
     pub processors: Vec<u16>,
-    /// The group of each of [`processors`](Self::processors), for patterns from group to group
+    /// The group of each of the [`processors`](Self::processors) for group patterns
     /// ([`TrafficPattern::GroupAdversarial`]); otherwise empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<u16>,
-    /// Put, get or atomic operation.
     #[serde(default)]
     pub op: Operation,
-    /// Payload bytes per message, 1 to [`Abilities::max_size`]. Messages of more than
-    /// [`MAX_SIZE`] are block transfers, gets of up to that multiples of
-    /// [`Abilities::get_unit`], and atomic operations have 8.
+    /// Payload bytes per message, 1 to [`Abilities::max_size`]. Messages of more than [`MAX_SIZE`]
+    /// bytes are block transfers. Shorter gets need multiples of [`Abilities::get_unit`], and
+    /// atomic operations exactly 8.
     #[serde(default = "default_size")]
     pub size: u32,
-    /// Messages this NIC keeps outstanding, 1 to [`MAX_WINDOW`].
+    /// Maximum number of outstanding messages of each source, 1 to [`MAX_WINDOW`].
     #[serde(default = "default_window")]
     pub window: u32,
-    /// Messages per second that this NIC issues, 1 to [`MAX_RATE`]: an open loop, in which a
-    /// message is issued when it is due, whether or not earlier ones were answered. If the window
-    /// is full or the link accepts nothing, due messages wait, up to a window of them; the others
-    /// are never issued but counted
-    /// ([`TrafficReport::not_offered`](super::TrafficReport::not_offered)). Zero means no rate: as
-    /// many as the window allows.
+    /// Messages per second of each source, 1 to [`MAX_RATE`]. This makes an open loop, in which a
+    /// message is due whether or not earlier ones were answered. If the window is full or the link
+    /// blocked, up to a window of due messages wait; the others are dropped and counted
+    /// ([`TrafficReport::not_offered`](super::TrafficReport::not_offered)). Zero: no rate; as many
+    /// as the window allows.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rate: u64,
-    /// The gaps between the messages of a [`rate`](Self::rate).
+    /// Gaps between the messages if there is a [`rate`](Self::rate).
     #[serde(default, skip_serializing_if = "Gaps::is_even")]
     pub gaps: Gaps,
     /// Stop issuing after this many nanoseconds; zero means no limit.
     #[serde(default)]
     pub duration_ns: u64,
-    /// Stop issuing after this many messages; zero means no limit. Both zero: until stopped.
+    /// Stop issuing after this many messages; zero means no limit. If `duration_ns` is zero too,
+    /// the run continues until it is stopped.
     #[serde(default)]
     pub count: u64,
-    /// Addresses used per target, in turn, 64 bytes apart; 1 to [`MAX_ADDRESSES`]. Block transfers
-    /// use as many as 512 KiB hold, or 8 of long ones, spaced by their length, one transfer at a
-    /// time per address.
+    /// Number of addresses per target, 64 bytes apart and used in turn, 1 to [`MAX_ADDRESSES`].
+    /// Block transfers use as many addresses as fit in 512 KiB, or 8 if blocks are long, spaced by
+    /// their length, with one transfer at a time per address.
     #[serde(default = "default_addresses")]
     pub addresses: u16,
-    /// Seed of everything random in the run.
     #[serde(default)]
     pub seed: u64,
-    /// How packets choose their paths, on machines with a choice. `None`: by load alone, except
-    /// puts of fewer than 8 bytes, which have no room for their number: in order.
+    /// Path selection, on machines with a choice. Defaults to the choice by load, or to ordered
+    /// paths for puts of fewer than 8 bytes, which have no room for their number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ways: Option<Ways>,
 }
 
-/// Omits zeros when serialising.
+/// Serialisation omits zeros.
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
@@ -214,7 +208,7 @@ const fn default_window() -> u32 {
     1024
 }
 
-/// 64 blocks: enough to use every value of the six lowest hash bits, and so every uplink.
+/// 64 addresses use every value of the six lowest hash bits, and so every uplink.
 const fn default_addresses() -> u16 {
     64
 }
@@ -240,35 +234,24 @@ impl Default for TrafficSpec {
     }
 }
 
-/// Why a [`TrafficSpec`] cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     #[error("run number 0 is invalid")]
     ZeroRun,
-    /// Run numbers grow, so a greater one would be the last.
+    /// Run numbers grow, so no run could follow one with a greater number.
     #[error(
         "run number {0} exceeds {MAX_RUN}; use the time of day in microseconds, as \
          phitwire-msgrate does"
     )]
     Run(u64),
     #[error("a message of {size} bytes: expected 1 to {most}")]
-    Size {
-        /// Bytes requested.
-        size: u32,
-        /// Largest possible.
-        most: u32,
-    },
+    Size { size: u32, most: u32 },
     #[error("a get of {size} bytes: expected a multiple of {unit}")]
-    GetSize {
-        /// Bytes requested.
-        size: u32,
-        unit: u32,
-    },
+    GetSize { size: u32, unit: u32 },
     #[error("an atomic operation on {0} bytes: runs support only 8")]
     AmoSize(u32),
     #[error("this NIC does not support atomic operations")]
     NoAtomics,
-    /// The NIC's packets cannot choose their paths.
     #[error("this NIC cannot choose between routing modes")]
     NoWays,
     #[error("this NIC does not support this routing mode: expected one of {0:?}")]
@@ -286,32 +269,22 @@ pub enum SpecError {
     Addresses(u16),
     #[error("processor {0} does not exist in this network (numbers have 15 bits)")]
     Processor(u16),
-    /// A processor is named twice; it and what it receives would count twice.
+    /// A processor is listed twice; its counts would be added twice.
     #[error("processor {0} is listed twice")]
     Twice(u16),
-    /// The NIC has no number.
     #[error("this NIC is not one of the virtual nodes")]
     Nameless,
-    /// The NIC is not a participant of a pattern by index.
+    /// The pattern uses participants' indices, but the NIC is not a participant.
     #[error("processor {0} is not a participant")]
     NotParticipant(u16),
     #[error("this pattern needs {need} participants, not {have}")]
-    Participants {
-        need: &'static str,
-        /// Number of participants.
-        have: usize,
-    },
+    Participants { need: &'static str, have: usize },
     /// A group pattern lacks the group of a participant, or all participants are in one group.
     #[error(
         "this pattern needs participants from at least two groups, and the group of each: found \
          {groups} groups for {participants} participants"
     )]
-    Groups {
-        /// Participants with a group.
-        groups: usize,
-        /// Participants.
-        participants: usize,
-    },
+    Groups { groups: usize, participants: usize },
     #[error("a hotspot needs at least one target and a share of 1 to 100 percent")]
     Hotspot,
     #[error("{0} bytes of memory are too few for the addresses of the run")]
@@ -319,16 +292,11 @@ pub enum SpecError {
     #[error("run {0} is still in progress")]
     Busy(u64),
     #[error("run {run} is older than run {latest}: run numbers must increase")]
-    Outdated {
-        /// The number requested.
-        run: u64,
-        /// Number of the latest run.
-        latest: u64,
-    },
+    Outdated { run: u64, latest: u64 },
 }
 
 impl TrafficSpec {
-    /// Checks everything that does not depend on the participant.
+    /// Checks all fields that do not depend on the participant.
     ///
     /// # Errors
     /// The first problem found.
@@ -416,7 +384,6 @@ impl TrafficSpec {
         }
     }
 
-    /// The highest processor number that the run names.
     pub(crate) fn highest_processor(&self) -> u16 {
         let named = match &self.pattern {
             TrafficPattern::Hotspot { targets, .. } => targets.as_slice(),
@@ -431,15 +398,15 @@ impl TrafficSpec {
         self.size > MAX_SIZE
     }
 
-    /// Whether a block may go to the address of one whose fate is unknown. Gets change nothing
-    /// there, and late responses to them are ignored. For puts each line must hold its number, so
-    /// that late ones are recognised: see [`block_lines`](super::block_lines).
+    /// Whether a block may overwrite one whose fate is unknown. Gets change no memory, and their
+    /// late responses are ignored. A put can, if each line has room for its number, so that late
+    /// lines are recognised: see [`block_lines`](super::block_lines).
     pub(crate) fn follows_unknown(&self) -> bool {
         let last = self.size % LINE as u32;
         self.op == Operation::Get || last == 0 || last >= NUMBERED_BYTES
     }
 
-    /// Path selection of the run's packets, where they have a choice.
+    /// Path selection of the run's packets, if they have a choice.
     pub fn ways(&self) -> Ways {
         match (self.ways, self.op) {
             (Some(ways), _) => ways,
@@ -448,7 +415,8 @@ impl TrafficSpec {
         }
     }
 
-    /// The destinations of `own` and how to choose among them. If empty, `own` is silent.
+    /// The destinations of `own` and how to choose among them. Without destinations, `own` is
+    /// silent.
     pub(crate) fn destinations(&self, own: u16) -> Result<(Vec<u16>, Choice), SpecError> {
         let others =
             |list: &[u16]| -> Vec<u16> { list.iter().copied().filter(|&p| p != own).collect() };

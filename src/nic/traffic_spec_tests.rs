@@ -1,8 +1,6 @@
 use super::*;
 
-/// A NIC with small puts and gets.
 const PLAIN: Abilities = Abilities::puts_and_gets(32);
-/// A NIC with everything.
 pub(crate) const FULL: Abilities = Abilities {
     max_size: MAX_BLOCK_SIZE,
     get_unit: 4,
@@ -112,7 +110,7 @@ fn the_adversary_of_groups_sends_to_all_of_the_next_group() {
     }
 }
 
-/// Processes of other versions do not know options that are not used.
+/// Processes of other versions do not know the new options, so unused ones must be omitted.
 #[test]
 fn rates_and_groups_are_written_only_where_they_are() {
     let short = toml::to_string(&spec(TrafficPattern::Uniform, 2)).unwrap();

@@ -1,4 +1,4 @@
-//! One target of a traffic run, as its source sees it.
+//! A target of a traffic run, from the view of the source.
 
 use super::checker::Announcement;
 use super::stamp::Stamp;
@@ -10,12 +10,11 @@ use crate::time::Time;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Announcements are in flight or pending; `damaged` of them arrived damaged.
+    /// Announcements are in flight or pending; `damaged` of them have arrived damaged.
     Unknown {
         damaged: u8,
     },
     Open,
-    /// The target responded, but does not take part.
     Refused,
     Unreachable,
 }
@@ -25,30 +24,28 @@ pub(crate) struct Target {
     pub(crate) processor: u16,
     pub(crate) stamp: Stamp,
     pub(crate) state: State,
-    /// Announcements still allowed.
+    /// Number of announcements still allowed.
     pub(crate) repeats: u8,
     /// When the run was last announced to the target.
     pub(crate) announced: Time,
-    /// Index of the next address.
     pub(crate) turn: u16,
-    /// The number of the next message, per address.
     pub(crate) sequences: Box<[u32]>,
-    /// For additions: the values fetched, by address.
+    /// Additions: the values fetched, by address.
     pub(crate) fetched: Turns,
-    /// For blocks: addresses with one in flight, or perhaps in flight for ever: see
+    /// Blocks: addresses with a block in flight, or one that may never complete: see
     /// [`TrafficSpec::follows_unknown`].
     pub(crate) busy: Box<[bool]>,
-    /// Busy addresses that get no more blocks.
+    /// Number of busy addresses that get no more blocks.
     pub(crate) given_up: usize,
-    /// Responses that were zeros, until their cause is known.
+    /// Responses with zeros whose cause is unknown so far.
     pub(crate) blank: u64,
-    /// Damaged queries about those zeros.
+    /// Number of damaged questions about those zeros.
     pub(crate) damaged_questions: u8,
 }
 
 impl Target {
-    /// A target that does not know the run. `announced`: most announcements; for additions,
-    /// addresses with `fetched` values; for blocks, addresses that may be `busy`.
+    /// Creates a target that has not been announced to. `announced` limits the announcements;
+    /// additions use addresses with `fetched` values, blocks addresses that may be `busy`.
     pub(crate) fn new(
         (processor, stamp): (u16, Stamp),
         announced: u8,
@@ -100,8 +97,8 @@ impl Layout {
     }
 }
 
-/// The target's next address, from its turn on, whose slice accepts a request: a slow or dead slice
-/// does not hold up the others.
+/// The next address of the target whose slice accepts a request, starting at its turn, so that a
+/// slow or dead slice does not delay the others.
 #[inline]
 pub(crate) fn sendable(
     target: &Target,

@@ -1,28 +1,26 @@
-//! Checks numbers that should arrive in sequence, and accounts for those that do not.
+//! Checks numbers that should arrive in sequence, and accounts for the others.
 
 use std::collections::BTreeSet;
 
-/// Maximum number of skipped numbers remembered per set of counters; others stay missing.
+/// Maximum number of skipped numbers remembered per set of counters; numbers beyond that stay
+/// missing.
 const MAX_HOLES: usize = 1 << 16;
 
-/// How a number arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// As the next one.
     InOrder,
-    /// With this many skipped before it.
+    /// Later than the next one; this many numbers were skipped.
     Ahead(u32),
-    /// After a later one, and not seen before.
+    /// After a later one, but for the first time.
     Late,
-    /// A second time.
     Again,
 }
 
-/// Counters from zero that wrap at 2^32, each of whose numbers should arrive exactly once.
+/// Counters from zero that wrap at 2^32. Each number should arrive exactly once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turns {
     next: Box<[u32]>,
-    /// Counter and number of those skipped; empty in an orderly run.
+    /// Skipped numbers with their counter; empty in an orderly run.
     holes: BTreeSet<(u16, u32)>,
 }
 
@@ -38,20 +36,21 @@ impl Turns {
         self.next.len()
     }
 
-    /// The number due next; `None` if the counter does not exist.
+    /// The next expected number; `None` if the counter does not exist.
     #[inline]
     pub(crate) fn next(&self, counter: u64) -> Option<u32> {
         self.next.get(usize::try_from(counter).ok()?).copied()
     }
 
-    /// The next number of `counter` arrived.
+    /// Records that the next number of `counter` arrived.
     #[inline]
     pub(crate) fn advance(&mut self, counter: u64) {
         let next = &mut self.next[counter as usize];
         *next = next.wrapping_add(1);
     }
 
-    /// `number` arrived. Half of all numbers count as later than the next, the others as earlier.
+    /// Records that `number` arrived. Half of all numbers count as later than the next, the others
+    /// as earlier.
     pub(crate) fn take(&mut self, counter: u64, number: u32) -> Turn {
         let next = self.next[counter as usize];
         let key = counter as u16;
@@ -64,7 +63,7 @@ impl Turns {
             1..=0x7fff_ffff => {
                 let room = MAX_HOLES - self.holes.len();
                 let kept = (skipped as usize).min(room) as u32;
-                // Keep the latest: they are the likeliest to arrive yet.
+                // Keep the latest, which are the most likely to arrive yet.
                 let first = skipped - kept;
                 let holes = (first..skipped).map(|n| (key, next.wrapping_add(n)));
                 self.holes.extend(holes);

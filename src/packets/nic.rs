@@ -1,4 +1,4 @@
-//! A NIC for verified traffic and for users: one link, requests that wait for their replies, and
+//! A NIC for test traffic and client programs, with one link, requests that wait for replies, and
 //! replies that wait for the link.
 
 #[path = "nic_probes.rs"]
@@ -29,32 +29,30 @@ use crate::nic::{Answered, Incarnation, MAX_SIZE, Memory, ProbeLog, Probes, Remo
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::time::{Duration, Time};
 
-/// Events kept until fetched; older ones are lost.
+/// Maximum number of events kept until they are fetched; older ones are lost.
 const MAX_EVENTS: usize = 1_024;
 
 /// Configuration of a NIC; `C` configures its link end.
 #[derive(Clone, Debug)]
 pub struct TransferNicConfig<C> {
     pub number: u16,
-    /// NICs in the network, numbered from 0.
+    /// Number of NICs in the network, numbered from 0.
     pub nics: u16,
     pub link: C,
-    /// Size of its memory in bytes.
     pub memory_bytes: u64,
-    /// Requests that may be outstanding, 1 to [`TransferNic::MOST_OUTSTANDING`].
+    /// Maximum number of outstanding requests, 1 to [`TransferNic::MOST_OUTSTANDING`].
     pub outstanding: u32,
-    /// Replies that may wait for the link; beyond that, requests wait in the input buffer. Where
-    /// requests and replies share a virtual channel, it must cover all that the NIC can owe all
-    /// others together, or NICs may wait for each other in a circle.
+    /// Maximum number of replies that wait for the link; beyond that, requests wait in the input
+    /// buffer. If requests and replies share a virtual channel, this must cover all replies that
+    /// the NIC can owe to all others together, or NICs may wait for each other in a circle.
     pub answers: usize,
-    /// Time after which a request is given up.
     pub timeout: Duration,
-    /// The NIC's knowledge of its earlier incarnations.
+    /// Describes earlier incarnations of the NIC.
     pub incarnation: Incarnation,
 }
 
 impl<C> TransferNicConfig<C> {
-    /// Splits off the link's configuration.
+    /// Separates the link's configuration from the rest.
     pub(super) fn split(self) -> (C, TransferNicConfig<()>) {
         let Self {
             number,
@@ -80,10 +78,8 @@ impl<C> TransferNicConfig<C> {
     }
 }
 
-/// Configuration of a NIC of whole packets.
 pub type PacketNicConfig = TransferNicConfig<LinkConfig>;
 
-/// A NIC of whole packets.
 pub type PacketNic<P> = TransferNic<PacketEnd<P>>;
 
 /// A NIC over any link end that carries transfers.
@@ -99,11 +95,10 @@ pub struct TransferNic<E: TransferEnd> {
     events: Events<DeviceEvent>,
 }
 
-/// Result of a request.
 #[derive(Clone, Copy, Debug)]
 enum Ended<'a> {
     By(&'a Transfer),
-    /// No readable reply arrived.
+    /// No undamaged reply arrived.
     Unknown,
 }
 
@@ -144,12 +139,11 @@ impl<E: TransferEnd> TransferNic<E> {
         &mut self.side.responder.memory
     }
 
-    /// The queues for messages to this NIC.
     pub fn queues(&self) -> &MessageQueues {
         &self.side.responder.queues
     }
 
-    /// The message queues, to open them and take messages out.
+    /// The message queues, for programs that open them and take messages out.
     pub fn queues_mut(&mut self) -> &mut MessageQueues {
         &mut self.side.responder.queues
     }
@@ -158,8 +152,8 @@ impl<E: TransferEnd> TransferNic<E> {
         &self.side.counters
     }
 
-    /// Sends a request and returns its name, which its completion repeats. Fills in the sender and
-    /// the name.
+    /// Sends a request, after filling in sender and name, and returns the name, which the
+    /// completion repeats.
     ///
     /// # Errors
     /// See [`PostError`]; after [`NoRoom`](PostError::NoRoom) and [`TooMany`](PostError::TooMany)
@@ -185,7 +179,7 @@ impl<E: TransferEnd> TransferNic<E> {
         side.ask(*asked, asker).ok_or(PostError::TooMany)
     }
 
-    /// The next completed request of the user, oldest first.
+    /// The user's oldest unreported completion.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.completions.pop()
     }
@@ -194,12 +188,12 @@ impl<E: TransferEnd> TransferNic<E> {
         self.side.config.number
     }
 
-    /// The NIC's link, for its other contents than transfers.
+    /// The NIC's link, for use other than transfers.
     pub fn link_mut(&mut self) -> &mut LinkPort<E> {
         &mut self.side.link
     }
 
-    /// Words that others can read but not write over the network, from
+    /// Words that other NICs can read but not write, from
     /// [`REGISTERS`](super::responder::REGISTERS) on.
     pub fn registers_mut(&mut self) -> &mut Vec<u64> {
         &mut self.side.responder.registers
@@ -209,7 +203,7 @@ impl<E: TransferEnd> TransferNic<E> {
         self.side.counters.events_lost += self.events.push(event);
     }
 
-    /// Receives what has arrived, as far as there is room for the replies.
+    /// Receives arrived transfers while there is room for the replies.
     fn receive(&mut self) {
         for channel in 0..E::CHANNELS {
             while let Some(front) = E::front(self.side.link.input(), channel) {
@@ -220,8 +214,8 @@ impl<E: TransferEnd> TransferNic<E> {
                 };
                 let (is_request, is_whole) = (transfer.kind.is_request(), front.is_ok());
                 if is_request && self.side.is_full() {
-                    // Resumes on the next frame once the link accepts replies; stop only if it
-                    // refuses, or nothing would wake us.
+                    // The next frame resumes receiving once the link accepts replies. Stop only if
+                    // it refuses them, or nothing would wake the NIC.
                     self.side.answer();
                     if self.side.is_full() {
                         break;
@@ -237,7 +231,6 @@ impl<E: TransferEnd> TransferNic<E> {
         }
     }
 
-    /// Handles a reply.
     #[inline]
     fn answered(&mut self, answer: &Transfer, is_whole: bool) {
         self.side.counters.damaged_answers += u64::from(!is_whole);
@@ -252,7 +245,7 @@ impl<E: TransferEnd> TransferNic<E> {
         self.tell(answer.name, &request, ended);
     }
 
-    /// Notifies the requester.
+    /// Reports the outcome of a request to its requester.
     #[inline]
     fn tell(&mut self, name: u64, request: &Pending, ended: Ended<'_>) {
         let now = self.side.now;
@@ -278,7 +271,7 @@ impl<E: TransferEnd> TransferNic<E> {
                 (Kind::Done, Kind::Get) => Answered::Read(answer.data()),
                 (Kind::Done, Kind::Put) => Answered::Written,
                 (Kind::Done, _) => Answered::Added(answer.word(0)),
-                // Not a failure: announcements and queries are repeated.
+                // Announcements and queries are repeated, so damage is no failure.
                 (Kind::Damaged, _) if request.is_announcement() => Answered::Damaged,
                 _ => Answered::Refused,
             },
@@ -287,7 +280,6 @@ impl<E: TransferEnd> TransferNic<E> {
         self.runs.answered(now, request.posted, of, answered);
     }
 
-    /// Gives up requests that timed out.
     fn expire(&mut self) {
         while let Some((name, request)) = self.side.expire() {
             self.tell(name, &request, Ended::Unknown);
@@ -295,7 +287,7 @@ impl<E: TransferEnd> TransferNic<E> {
     }
 }
 
-/// The result of a request for a local program.
+/// The result of a request, for a client program.
 #[cold]
 fn answer_to<'a>(ended: &Ended<'a>) -> Answer<'a> {
     match ended {
@@ -308,7 +300,7 @@ fn answer_to<'a>(ended: &Ended<'a>) -> Answer<'a> {
     }
 }
 
-/// The result of a request for the user.
+/// The result of a request, for the user.
 #[cold]
 fn completion(name: u64, request: &Pending, now: Time, ended: Ended<'_>) -> Completion {
     let outcome = match ended {

@@ -1,5 +1,3 @@
-//! Probes of a NIC.
-
 use super::{Asker, Transfer};
 use super::{Ended, Kind, MAX_DATA, PostError, TransferEnd, TransferNic};
 use crate::nic::{
@@ -48,7 +46,6 @@ impl<E: TransferEnd> Probes for TransferNic<E> {
     }
 }
 
-/// The outcome of a probe.
 #[cold]
 pub(super) fn probe_outcome(ended: &Ended<'_>) -> ProbeOutcome {
     match ended {

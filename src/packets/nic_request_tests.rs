@@ -16,7 +16,7 @@ type Nic = TransferNic<End>;
 const NIC_A: NodeId = NodeId(A as u32);
 const NIC_B: NodeId = NodeId(B as u32);
 
-/// Two NICs with a timeout, and so a period, of two seconds.
+/// Two NICs whose timeout, and so period, is two seconds.
 fn pair() -> Fabric<Nic> {
     joined([A, B].map(|end| PacketNicConfig {
         timeout: Duration::from_ms(2_000),
@@ -32,7 +32,7 @@ fn bad_pair() -> Fabric<Nic> {
     fabric
 }
 
-/// Makes B serve requests, or leave them in the input buffer.
+/// Lets B serve requests, or leaves them in the input buffer.
 fn serve(fabric: &mut Fabric<Nic>, serves: bool) {
     fabric.command(NIC_B, |nic, _| {
         nic.side.config.answers = if serves { 64 } else { 0 };
@@ -47,7 +47,6 @@ fn completion(fabric: &mut Fabric<Nic>) -> Option<Completion> {
     fabric.command(NIC_A, |nic, _| nic.poll_completion())
 }
 
-/// Posts a request at A and returns its outcome.
 fn asked(fabric: &mut Fabric<Nic>, asked: Transfer) -> Outcome {
     let name = post(fabric, NIC_A, asked).expect("there is room for a request");
     fabric.run_for(Duration::from_ms(100));
@@ -56,7 +55,7 @@ fn asked(fabric: &mut Fabric<Nic>, asked: Transfer) -> Outcome {
     ended.outcome
 }
 
-/// The old word of an atomic operation.
+/// The old word that an atomic operation returned.
 fn found(outcome: Outcome) -> u64 {
     let Outcome::Done { data, len: 8 } = outcome else {
         panic!("expected an old word, found {outcome:?}");
@@ -142,7 +141,7 @@ fn each_atomic_operation_answers_the_word_before() {
     assert_eq!(on(Kind::CompareSwap, &[6, 0x1234]), 6);
     assert_eq!(on(Kind::MaskedSwap, &[0xff, 0x5678]), 0x1234);
     assert_eq!(on(Kind::Add, &[0]), 0x1278);
-    // No words exist at these addresses.
+    // These addresses contain no words.
     for address in [4, 1 << 20, u64::MAX - 7] {
         let outcome = asked(&mut fabric, Transfer::new(1, Kind::Increment, address));
         assert_eq!(outcome, Outcome::Refused, "{address}");
@@ -191,7 +190,7 @@ fn a_late_answer_ends_no_request_of_another_period() {
     fabric.run_for(Duration::from_ms(2_500));
     let ended = completion(&mut fabric).expect("the request timed out");
     assert_eq!((ended.name, ended.outcome), (first, Outcome::Unknown));
-    // Posted in the next period; the slot is the same.
+    // Posted in the next period, in the same slot.
     let second = post(&mut fabric, NIC_A, increment).expect("the period has begun");
     assert_ne!(first, second);
     let third = post(&mut fabric, NIC_A, increment);
@@ -310,7 +309,7 @@ fn what_came_damaged_is_answered_and_known_to_be() {
         assert_eq!(asked.name, name);
         (asked, name)
     });
-    // The first arrives damaged.
+    // The first request arrives damaged.
     fabric.command(NIC_B, |nic, _| nic.side.spoiled(&outcomes[0].0));
     fabric.run_for(Duration::from_ms(1));
     let ended = completion(&mut fabric).expect("the request was answered");
@@ -318,7 +317,7 @@ fn what_came_damaged_is_answered_and_known_to_be() {
         (ended.name, ended.outcome),
         (outcomes[0].1, Outcome::Damaged)
     );
-    // The second's reply does not carry the data requested; the third's is damaged.
+    // The second request's reply lacks the requested data; the third's is damaged.
     let short = outcomes[1].0.answer(Kind::Done).with(&[1; 4]);
     fabric.command(NIC_A, |nic, _| nic.answered(&short, true));
     assert_eq!(completion(&mut fabric), None);

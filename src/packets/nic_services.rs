@@ -1,4 +1,4 @@
-//! Services of a NIC: programs at its door, its process's puts, traffic runs.
+//! Services of a NIC: client programs, puts of its own process, and traffic runs.
 
 use phitwire_framing::door::Status;
 
@@ -127,8 +127,8 @@ impl<E: TransferEnd> TrafficRuns for TransferNic<E> {
         Some(self.side.config.number)
     }
 
-    /// A run in progress keeps its old number. Its replies still arrive: the T3E's router, not the
-    /// NIC, writes the origin to which they are routed.
+    /// A run in progress keeps its old number and still gets its replies, because the T3E's router,
+    /// not the NIC, writes the origin to which replies are routed.
     fn renumber(&mut self, number: u16) -> Result<(), DeviceError> {
         self.side.config.number = number;
         self.side.responder.renumber(number);

@@ -10,11 +10,11 @@ pub(crate) use crate::packets::link::tests::{Rig, Sample};
 use crate::packets::{Packet, TransferPacket};
 use crate::sim::{Fabric, LinkSpec, NodeId};
 
-/// The paths of packets that have a choice.
+/// Path selections for packets with a choice.
 const TWO_WAYS: &[Ways] = &[Ways::Adaptive0, Ways::Ordered];
 
-/// A transfer as a packet; with two channels, replies have their own, and requests a choice of
-/// paths.
+/// A transfer as a packet. With two channels, replies have their own channel, and requests a choice
+/// of paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TestPacket<const VCS: usize>(Transfer);
 
@@ -90,15 +90,13 @@ impl<const VCS: usize> Sample for TestPacket<VCS> {
     }
 }
 
-/// Messages of a run.
 const COUNT: u64 = 500;
 
-/// One of two NICs with few buffers and a queue of `answers` replies.
+/// One of two NICs, with few buffers and a queue of `answers` replies.
 fn nic<const VCS: usize>(end: usize, answers: usize) -> PacketNic<TestPacket<VCS>> {
     PacketNic::new(told::<VCS>(end, answers), Time::ZERO)
 }
 
-/// The configuration of such a NIC.
 pub(super) fn told<const VCS: usize>(end: usize, answers: usize) -> PacketNicConfig {
     let link = config::<Rig<TestPacket<VCS>>>(end).profile(LinkProfile::paper());
     PacketNicConfig {
@@ -113,7 +111,6 @@ pub(super) fn told<const VCS: usize>(end: usize, answers: usize) -> PacketNicCon
     }
 }
 
-/// Two connected NICs.
 pub(super) fn joined<const VCS: usize>(
     told: [PacketNicConfig; 2],
 ) -> Fabric<PacketNic<TestPacket<VCS>>> {
@@ -146,7 +143,7 @@ fn two<const VCS: usize>(answers: usize) -> Fabric<PacketNic<TestPacket<VCS>>> {
     fabric
 }
 
-/// Whether both runs end without a timeout; at most `most` replies wait at any time.
+/// Whether both runs end without a timeout, and at most `most` replies wait at any time.
 fn ends<const VCS: usize>(mut fabric: Fabric<PacketNic<TestPacket<VCS>>>, most: u64) -> bool {
     let reports = |fabric: &Fabric<PacketNic<TestPacket<VCS>>>| {
         [0, 1].map(|nic| {
@@ -176,7 +173,7 @@ fn requests_wait_where_answers_have_no_room_and_none_is_lost() {
 #[test]
 fn on_one_channel_too_two_that_ask_each_other_come_to_their_end() {
     assert!(ends(two::<1>(64), 64));
-    // Each accepts a request before the other can: each has room for one reply.
+    // Each NIC accepts a request before the other can send one; each has room for one reply.
     assert!(ends(two::<1>(1), 1));
 }
 

@@ -12,16 +12,17 @@
 //! ```
 //!
 //! - A link carries sets of nine flits and a tenth with CRC, numbers, acknowledgements and load
-//!   ([`link::AriesLcb`]). A set is handed up once its CRC is good, so that no broken packet enters
-//!   a router; lost sets are replayed.
+//!   ([`link::AriesLcb`]). The receiver accepts a set only if its CRC is right, so that no damaged
+//!   packet enters a router. Lost sets are resent.
 //! - The router ([`router`]) compares two minimal and two non-minimal paths by load, at the
-//!   packet's source and at each later router where the order of channels leaves both kinds
-//!   ([`route`]); the virtual channel grows along the path, so that no cycle of waiting packets
-//!   exists.
-//! - The NIC ([`nic`]) rejects what a request may not do, and reports the end of every request in a
-//!   completion. Its block transfer and collective engines run autonomously.
-//! - A [`topology::Dragonfly`] computes the tables, without failed parts; [`manage`] decides what a
-//!   running network must change when parts fail or recover.
+//!   packet's source and at each later router where the order of channels permits both kinds
+//!   ([`route`]). The virtual channel grows along the path, so that waiting packets cannot form a
+//!   cycle.
+//! - The NIC ([`nic`]) rejects requests that its memory protection does not allow, and reports the
+//!   end of every request in a completion. Its block transfer and collective engines run without a
+//!   processor.
+//! - A [`topology::Dragonfly`] computes the tables, without failed parts. [`manage`] computes the
+//!   changes for a running network when parts fail or recover.
 
 pub mod cycle;
 pub mod link;
@@ -37,7 +38,7 @@ use phitwire::catalogue::{Machine, Simulation};
 use phitwire::net::Family;
 use phitwire_framing::aries::frame::SetFrame;
 
-/// The machine as the commands know it.
+/// The machine's entry for the list of machines.
 pub static MACHINE: Machine = Machine {
     generators: &[topology::GENERATOR],
     tables: reproduce::TABLES,

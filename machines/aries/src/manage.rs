@@ -1,4 +1,4 @@
-//! Plans new tables around faults, and compares them.
+//! Plans new tables around faults, and compares them with the old ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,12 +10,13 @@ use crate::router::digest;
 use crate::topology::{Dragonfly, DragonflyWiring, Faults, Routed, Shape, endangered};
 use phitwire::net::{Reroutable, RoutedTables};
 
-/// Maximum number of pairs listed.
+/// Maximum number of pairs in a list.
 const MOST_PAIRS: usize = 10_000;
 
-/// Pairs of routers, from and to, that the new tables join and the old ones did not, or whose
-/// packets could get stuck with those: after a fault the pairs that it harmed, after a repair those
-/// that come back. Not computed for networks of more than 1,024 routers.
+/// Pairs of routers (source, destination) that the new tables connect but the old ones did not, or
+/// whose packets could get stuck with the old ones. After a fault these are the pairs that it
+/// affected, after a repair those that recover. Not computed for networks of more than 1,024
+/// routers.
 fn restored(
     network: &Dragonfly,
     wiring: &DragonflyWiring,
@@ -53,7 +54,7 @@ impl Reroutable for Dragonfly {
         let mut all = self.route(&Faults::default());
         for (&router, tables) in installed {
             let tables = serde_json::from_value::<[RouteTables; 4]>(tables.clone());
-            // Ignore unreadable tables here: their installation reports them.
+            // Skip unreadable tables here: installing them reports the error.
             if let (Some(own), Ok(tables)) = (all.registers.get_mut(router as usize), tables) {
                 own.tables = tables.map(Arc::new);
             }
@@ -64,7 +65,7 @@ impl Reroutable for Dragonfly {
     }
 }
 
-/// Tables of a dragonfly of that shape.
+/// The tables of a dragonfly of a given shape.
 #[derive(Debug)]
 struct InShape {
     shape: Shape,
@@ -119,7 +120,7 @@ mod tests {
     /// New tables around faults, and their effects.
     struct Plan {
         routed: Routed,
-        /// Living routers whose registers differ from the installed ones.
+        /// Working routers whose registers differ from the installed ones.
         changed: Vec<u32>,
         /// Pairs that could communicate before and no longer can.
         lost: Vec<(u32, u32)>,
@@ -169,7 +170,7 @@ mod tests {
         let plan = plan_reroute(&network, &installed, &faults);
         assert_eq!((plan.lost.len(), plan.routed.report.lost_pairs), (0, 0));
         let restored = plan.restored;
-        // Router 0 sees that its link is dead and sends packets over group 2; those of router 1
+        // Router 0 sees that its link is down and sends packets over group 2. Packets of router 1
         // reach it when they can no longer turn away.
         assert!(
             restored.contains(&(1, 4)) && !restored.contains(&(0, 4)),
@@ -180,7 +181,7 @@ mod tests {
             "pairs within group 2 are not affected"
         );
         assert!(!plan.changed.is_empty());
-        // Afterwards nothing is in danger, and a second plan changes nothing.
+        // With the new tables nothing is at risk, and a second plan changes nothing.
         let again = plan_reroute(&network, &plan.routed, &faults);
         assert_eq!(again.changed, [] as [u32; 0]);
         assert_eq!(again.restored, []);

@@ -1,4 +1,4 @@
-//! The zero-load latency of a paced chip, driven only by its nodes' deadlines.
+//! The zero-load latency of a paced chip that is driven only by its nodes' deadlines.
 
 use std::collections::VecDeque;
 
@@ -23,12 +23,11 @@ const CLOCK: LinkClock = LinkClock::Paced { dilation: 1 };
 const PHIT_PS: u64 = 1_280;
 const CABLE: Duration = Duration::from_ns(25);
 
-/// A link end that sends queued phits and records when phits arrive.
+/// A link end that sends queued phits and records the arrival times of phits.
 struct End {
     lcb: Lcb,
     input: InputQueue,
     to_send: VecDeque<Phit>,
-    /// Arrival time of each phit.
     came: Vec<Time>,
 }
 
@@ -176,7 +175,8 @@ fn idle_chip(from: PortId, to: PortId) -> (Fabric<Either>, [NodeId; 2]) {
     (fabric, ends)
 }
 
-/// Sends a packet at `sent`; returns when its first and last phit arrive at the far end.
+/// Sends a packet at `sent`, and returns the arrival times of its first and last phit at the far
+/// end.
 fn cross(fabric: &mut Fabric<Either>, ends: [NodeId; 2], to: u16, sent: Time) -> [Time; 2] {
     fabric.run_until(sent);
     let before = came(fabric, ends[1]).len();
@@ -197,8 +197,9 @@ fn came(fabric: &Fabric<Either>, end: NodeId) -> &[Time] {
     }
 }
 
-/// BlackWidow sec. 3: 25 stages at 800 MHz, 31.25 ns, after waiting for the next clock edge; before
-/// and after them the packet's time on the lanes and the cable. However long the chip was idle.
+/// BlackWidow sec. 3: 25 stages at 800 MHz take 31.25 ns, after waiting for the next clock edge.
+/// The packet's time on the lanes and the cable adds to that before and behind the chip. The idle
+/// time before must not matter.
 #[test]
 fn an_idle_chip_takes_31_25_ns() {
     for (from, to) in [(8, 1), (0, 63)] {

@@ -17,19 +17,19 @@
 //!
 //! 1. A link frame arrives at a [`link::Lcb`]. Its header carries what the line code of the real
 //!    link would: which phits are heads, bodies, ends or idle, which lanes carry them, and the link
-//!    and incarnations that they belong to. The sideband of its phits carries the control word:
+//!    and incarnations to which they belong. The sideband of its phits carries the control word:
 //!    sequence number, acknowledgement, VC acks.
-//! 2. Phits that continue the link's stream go up *at once* into the [`link::InputQueue`], before
-//!    the packet's CRC is known (BlackWidow sec. 4.3). If the check fails, or half the packet is
-//!    lost with a frame, it gets a `transmit_error` end; the queue takes the packet back if it has
-//!    not begun to flow, and lets it go poisoned if it has.
+//! 2. Phits that continue the link's stream enter the [`link::InputQueue`] *at once*, before the
+//!    packet's CRC is known (BlackWidow sec. 4.3). If the check fails, or half the packet is lost
+//!    with a frame, the packet gets a `transmit_error` end. The queue removes the packet if it has
+//!    not begun to flow, and otherwise forwards it as damaged.
 //! 3. The routing stage of the tile ([`route`]) chooses an output column and, in the subswitch, an
 //!    output row: by root detect and down route, by the deterministic hash, or adaptively.
 //! 4. The packet moves phit by phit (wormhole) through row bus, row buffer, subswitch, column
-//!    channel and column buffer ([`router`]). A buffer slot carries the cycle in which its phit may
-//!    be read, or in which its credit is back: wire delay costs no work.
+//!    channel and column buffer ([`router`]). A buffer slot records the cycle from which its phit
+//!    may be read, or from which its credit is back, so that wire delays cost no work.
 //! 5. The output multiplexer starts a packet only when the peer has room for all of it (virtual
-//!    cut-through) and pushes it into the link's retry buffer, from which frames are cut wherever
+//!    cut-through), and pushes it into the link's retry buffer. Frames are cut from there whenever
 //!    the pipeline runs empty or the frame is full.
 
 pub mod cycle;
@@ -47,7 +47,7 @@ use phitwire::catalogue::{Machine, Simulation};
 use phitwire::net::Family;
 use phitwire_framing::yarc::frame::DataFrame;
 
-/// Registers the machine with the commands.
+/// The machine's entry for the list of machines.
 pub static MACHINE: Machine = Machine {
     generators: &[topology::GENERATOR],
     tables: reproduce::TABLES,

@@ -18,10 +18,10 @@ use phitwire::catalogue::{Machine, Simulation};
 use phitwire::net::Family;
 use phitwire::packets::PacketEnd;
 
-/// Picoseconds per clock at 75 MHz, in which a link moves a flit (T3E sec. 1).
+/// Picoseconds per clock at 75 MHz. A link moves one flit per clock (T3E sec. 1).
 pub const CYCLE_PS: u64 = 13_333;
 
-/// Registration of the machine with the commands.
+/// The machine's entry for the list of machines.
 pub static MACHINE: Machine = Machine {
     generators: &[topology::GENERATOR],
     simulation: Some(Simulation::of::<cycle::T3e>()),

@@ -1,16 +1,16 @@
-//! What a collective operation does with its participants' words.
+//! Reduction operations on the words of a collective's participants.
 //!
-//! White paper, "Reductions and Barriers": "common logical, integer and floating point reduction
-//! operations on 32-bit and 64-bit operands"; minimum and maximum "return a value and an identifier
-//! provided by each endpoint". There is no product.
+//! Aries white paper, "Reductions and Barriers": "common logical, integer and floating point
+//! reduction operations on 32-bit and 64-bit operands"; minimum and maximum "return a value and an
+//! identifier provided by each endpoint". There is no product.
 //!
 //! - Integers are signed; sums wrap.
-//! - Of equal minima (maxima) the one with the lowest location wins, so that the order of
-//!   combination does not matter.
-//! - A sum with a NaN, or of opposite infinities, is a NaN. In minimum and maximum a number wins
-//!   over a NaN, as IEEE 754-2019's `minimumNumber` says, and -0 is below +0. Every NaN is made the
-//!   one quiet NaN without payload or sign: what payload an addition leaves differs between
-//!   machines.
+//! - Among equal minima (or maxima) the lowest location wins, so that the result does not depend on
+//!   the order of combination.
+//! - A sum with a NaN, or of opposite infinities, is a NaN. Minimum and maximum prefer a number to
+//!   a NaN, like IEEE 754-2019's `minimumNumber`, and order -0 below +0. Every NaN is replaced by
+//!   the one quiet NaN without payload or sign, because machines differ in the payload that an
+//!   addition produces.
 
 use core::cmp::Ordering;
 use core::fmt;
@@ -20,7 +20,6 @@ use phitwire_framing::listed;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// How two words are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Reduce {
@@ -38,24 +37,19 @@ pub enum Reduce {
     Max = 5,
 }
 
-/// Type of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Number {
-    /// A 32-bit signed integer.
     Int32 = 0,
-    /// A 64-bit signed integer.
     Int64 = 1,
-    /// A 32-bit floating point number.
     Float32 = 2,
-    /// A 64-bit floating point number.
     Float64 = 3,
 }
 
 listed!(Number { Int32 = "i32", Int64 = "i64", Float32 = "f32", Float64 = "f64" });
 
 impl Number {
-    /// Bytes of a word: 4 or 8.
+    /// Size of a word in bytes: 4 or 8.
     pub const fn bytes(self) -> usize {
         match self {
             Self::Int32 | Self::Float32 => 4,
@@ -76,7 +70,7 @@ impl Reduce {
         matches!(self, Self::Min | Self::Max)
     }
 
-    /// Whether the operation applies to this type: floating point numbers have no bitwise ones.
+    /// Whether the operation applies to this type: bitwise operations need integers.
     pub(crate) const fn works_on(self, number: Number) -> bool {
         !(number.is_float() && matches!(self, Self::And | Self::Or | Self::Xor))
     }
@@ -86,7 +80,7 @@ impl Reduce {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Collective {
-    /// No participant continues before all have arrived; there are no words.
+    /// No participant continues before all have arrived. Carries no words.
     Barrier,
     /// Every participant gets the reduction of all words.
     Reduce(Reduce, Number),
@@ -97,12 +91,9 @@ pub enum Collective {
     "unknown collective operation {0:?}: expected barrier, sum, min, max with -i32, -i64, -f32, \
      -f64, or and, or, xor with -i32, -i64"
 )]
-pub struct UnknownCollective(
-    /// The name requested.
-    pub String,
-);
+pub struct UnknownCollective(pub String);
 
-/// Code of the barrier; reductions follow.
+/// Code of the barrier; the codes of reductions follow it.
 const BARRIER: u8 = 0;
 
 impl Collective {
@@ -110,7 +101,6 @@ impl Collective {
         (0..=u8::MAX).filter_map(Self::from_code)
     }
 
-    /// Whether the operation supports its type.
     pub const fn is_valid(self) -> bool {
         match self {
             Self::Barrier => true,
@@ -118,8 +108,8 @@ impl Collective {
         }
     }
 
-    /// Bytes of a participant's word and, if there is one, its location; in memory they are
-    /// adjacent, little endian.
+    /// Size in memory of a participant's word and, if there is one, of its location, which follows
+    /// it. Both are little endian.
     pub const fn memory_bytes(self) -> usize {
         match self {
             Self::Barrier => 0,
@@ -144,9 +134,10 @@ impl Collective {
         collective.is_valid().then_some(collective)
     }
 
-    /// The operand with irrelevant bits cleared and NaNs canonical.
+    /// Clears the unused bits of an operand and makes NaNs canonical.
     ///
-    /// A barrier's word lets runs prove that all have arrived: see [`combine`](Self::combine).
+    /// The word of a barrier proves to a run that all participants have arrived: see
+    /// [`combine`](Self::combine).
     pub fn normal(self, operand: Operand) -> Operand {
         let Self::Reduce(reduce, number) = self else {
             return Operand {
@@ -168,8 +159,8 @@ impl Collective {
         Operand { bits, location }
     }
 
-    /// Combines two normal operands; their order matters to sums of floating point numbers. A
-    /// barrier adds, so that its result cannot be known before the last has arrived.
+    /// Combines two normal operands. For floating point sums their order matters. A barrier adds
+    /// its words, so that the result is unknown before the last participant has arrived.
     pub fn combine(self, first: Operand, second: Operand) -> Operand {
         let Self::Reduce(reduce, number) = self else {
             let bits = first.bits.wrapping_add(second.bits);
@@ -199,7 +190,7 @@ fn sum(number: Number, first: Operand, second: Operand) -> u64 {
     }
 }
 
-/// `Less` if `first` is preferred.
+/// `Less` if `first` wins.
 fn preference(least: bool, number: Number, first: Operand, second: Operand) -> Ordering {
     let towards = |order: Ordering| if least { order } else { order.reverse() };
     match number {
@@ -207,7 +198,7 @@ fn preference(least: bool, number: Number, first: Operand, second: Operand) -> O
         Number::Int64 => towards(first.as_i64().cmp(&second.as_i64())),
         Number::Float32 | Number::Float64 => {
             let (x, y) = match number {
-                // Widening keeps every value, its sign and its order.
+                // Widening preserves value, sign and order.
                 Number::Float32 => (first.as_f32().into(), second.as_f32().into()),
                 _ => (first.as_f64(), second.as_f64()),
             };
@@ -272,33 +263,29 @@ impl From<Collective> for String {
     }
 }
 
-/// A participant's word, or the result: its bits, and the location that minimum and maximum carry.
+/// A participant's word or the result: its bits, and a location for minimum and maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Operand {
     /// The word; 32-bit words use the low bits.
     pub bits: u64,
     /// Location of the word, in any sense that the participants agree on; 32 bits with 32-bit
-    /// words. Zero in results of operations without a location.
+    /// words. Zero for operations without a location.
     pub location: u64,
 }
 
 impl Operand {
-    /// A 32-bit integer.
     pub const fn i32(value: i32) -> Self {
         Self::new(value.cast_unsigned() as u64)
     }
 
-    /// A 64-bit integer.
     pub const fn i64(value: i64) -> Self {
         Self::new(value.cast_unsigned())
     }
 
-    /// A 32-bit floating point number.
     pub const fn f32(value: f32) -> Self {
         Self::new(value.to_bits() as u64)
     }
 
-    /// A 64-bit floating point number.
     pub const fn f64(value: f64) -> Self {
         Self::new(value.to_bits())
     }
@@ -307,33 +294,29 @@ impl Operand {
         Self { bits, location: 0 }
     }
 
-    /// The same word, at `location`.
+    /// The same word with a location.
     #[must_use]
     pub const fn at(self, location: u64) -> Self {
         Self { location, ..self }
     }
 
-    /// The word as a 32-bit integer.
     pub(crate) const fn as_i32(self) -> i32 {
         (self.bits as u32).cast_signed()
     }
 
-    /// The word as a 64-bit integer.
     pub(crate) const fn as_i64(self) -> i64 {
         self.bits.cast_signed()
     }
 
-    /// The word as a 32-bit floating point number.
     pub const fn as_f32(self) -> f32 {
         f32::from_bits(self.bits as u32)
     }
 
-    /// The word as a 64-bit floating point number.
     pub const fn as_f64(self) -> f64 {
         f64::from_bits(self.bits)
     }
 
-    /// Writes the memory form to the front of `out`: [`Collective::memory_bytes`] bytes.
+    /// Writes the operand to the first [`Collective::memory_bytes`] bytes of `out`.
     pub fn to_memory(self, collective: Collective, out: &mut [u8; 16]) -> usize {
         let Collective::Reduce(reduce, number) = collective else {
             return 0;
@@ -346,7 +329,6 @@ impl Operand {
         collective.memory_bytes()
     }
 
-    /// Reads the memory form.
     pub fn from_memory(collective: Collective, bytes: &[u8]) -> Self {
         let Collective::Reduce(_, number) = collective else {
             return Self::default();

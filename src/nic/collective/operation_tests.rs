@@ -2,7 +2,7 @@ use super::*;
 use crate::nic::collective::testing::directly;
 use crate::rng::Rng;
 
-/// Edge-case words: few values, so that ties are frequent, and wild ones.
+/// Words of a few values, so that ties are frequent, and words of arbitrary bits.
 fn word(rng: &mut Rng, number: Number) -> Operand {
     let wild = rng.next_u64();
     let few = rng.below(5) as i64 - 2;

@@ -1,4 +1,4 @@
-//! Result of a run of collective operations, as one participant saw it, and merged over several.
+//! Result of a run of collective operations, from one participant or merged over several.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,28 +9,25 @@ use crate::nic::traffic_report::RunPhase;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CollectiveReport {
-    /// Number of the run.
     pub run: u32,
-    /// Progress of the run: running; draining, while a neighbour has not acknowledged the last
-    /// result; done. Merged: the earliest phase of all.
+    /// Running; draining, while a neighbour has not acknowledged the last result; or done. Merged:
+    /// the earliest phase of all.
     pub phase: RunPhase,
-    /// Participants of the run.
     pub participants: u32,
-    /// Participants included in these counts.
+    /// Number of participants whose counts are included.
     pub reported: u32,
     /// Iterations that ended with a result, right or wrong; merged: the fewest.
     pub iterations: u64,
-    /// Wrong results.
     pub wrong: u64,
-    /// Iterations without a result, because participants were inconsistent or one gave up.
+    /// Iterations without a result because the participants disagreed or one gave up.
     pub failed: u64,
-    /// Iterations without a result, because a participant did not arrive or could not be reached.
+    /// Iterations without a result because a participant did not arrive or could not be reached.
     pub timed_out: u64,
     /// Why the run failed, if it did; merged: the first reason found.
     pub failure: Option<String>,
-    /// Nanoseconds from first joining to the last result (so far); merged: the longest.
+    /// Nanoseconds from first joining to the last result so far; merged: the longest.
     pub elapsed_ns: u64,
-    /// Time from joining to the result, of the iterations that had one.
+    /// Time from joining to the result. Iterations without a result are excluded.
     pub latency: LatencyCounts,
 }
 
@@ -55,7 +52,7 @@ impl CollectiveReport {
         self.latency.merge(&other.latency);
     }
 
-    /// Whether the report includes all participants, and all had the same number of right results.
+    /// Whether the report covers all participants, and all got the same number of correct results.
     pub fn is_clean(&self) -> bool {
         let all = self.reported == self.participants
             && self.latency.count() == self.iterations * u64::from(self.participants);

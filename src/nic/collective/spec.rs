@@ -1,4 +1,4 @@
-//! Specification of a run of collective operations: participants, tree, operation and amount.
+//! Specification of a run of collective operations: participants, tree, operation and length.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -7,52 +7,52 @@ use super::operation::{Collective, Number, Operand, Reduce};
 use crate::rng::spread;
 use crate::time::Duration;
 
-/// Virtual collective engines of a NIC (white paper, "Reductions and Barriers").
+/// Virtual collective engines of a NIC (Aries white paper, "Reductions and Barriers").
 pub const ENGINES: usize = 4;
-/// Maximum number of children of a tree node (white paper, "Reductions and Barriers").
+/// Maximum number of children of a tree node (Aries white paper, "Reductions and Barriers").
 pub const MAX_BRANCHING: usize = 32;
-/// Default time to wait for other participants: many request timeouts, but no hang.
+/// Default time to wait for other participants: many request timeouts long.
 pub const DEFAULT_PATIENCE: Duration = Duration::from_ms(60_000);
-/// Maximum number of participants: more than the nodes of the largest system, and few enough that
-/// sums of 32-bit floating point numbers can be exact.
+/// Maximum number of participants: more than the nodes of the largest system, and few enough for
+/// exact sums of 32-bit floating point numbers.
 pub(crate) const MAX_PARTICIPANTS: usize = 1 << 18;
-/// An hour: a participant that has not arrived by then never will.
+/// One hour: longer waits hide a participant that will never arrive.
 const MOST_PATIENCE_NS: u64 = 3_600_000_000_000;
-/// Integers up to this are exact in 32-bit floating point numbers.
+/// Integers up to this value are exact in 32-bit floating point numbers.
 const EXACT: u64 = 1 << 24;
 
-/// One run of collective operations. The same specification goes to every participant.
+/// One run of collective operations. Every participant gets the same specification.
 ///
-/// Every operand follows from run, rank and iteration, so every participant can compute every
-/// result exactly: sums of floating point numbers are sums of small integers. A barrier too carries
-/// a word of each participant and returns their sum: a participant that left with the right sum
-/// left after the last had entered.
+/// Run, rank and iteration determine every operand, so every participant can compute every result
+/// exactly; sums of floating point numbers are sums of small integers. A barrier too carries a word
+/// of each participant and returns their sum. A participant that leaves the barrier with the right
+/// sum has left after the last one entered.
 ///
-/// The run ends at all participants after the same iteration: one that has reached `count` or
-/// `duration_ns`, or is ordered to stop, says so with its next contribution.
+/// The run ends at all participants after the same iteration: a participant that has reached
+/// `count` or `duration_ns`, or is ordered to stop, announces that with its next contribution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CollectiveSpec {
-    /// Names the run and its tree: must differ from every earlier run's; zero is rejected.
+    /// Identifies the run and its tree, and must differ from every earlier run; zero is rejected.
     pub run: u32,
     /// The participants, by virtual node number, in order of rank.
     pub nics: Vec<u32>,
-    /// Children per node of the tree, 1 to 32.
+    /// Maximum number of children per tree node, 1 to 32.
     #[serde(default = "default_branching")]
     pub branching: u32,
-    /// Rank of the root.
     #[serde(default)]
     pub root: u32,
-    /// The collective engine, 0 to 3.
+    /// Number of the collective engine, 0 to 3.
     #[serde(default)]
     pub engine: u8,
-    /// The operation: `barrier`, `sum-i64`, `sum-f64`, `min-i32` and so on.
+    /// The operation, such as `barrier`, `sum-i64`, `sum-f64` or `min-i32`.
     #[serde(default = "default_op")]
     pub op: Collective,
-    /// Iterations; zero means no limit.
+    /// Number of iterations; zero means no limit.
     #[serde(default)]
     pub count: u64,
-    /// Nanoseconds; zero means no limit. Both zero: until stopped.
+    /// Duration in nanoseconds; zero means no limit. If `count` is zero too, the run continues
+    /// until it is stopped.
     #[serde(default)]
     pub duration_ns: u64,
     /// Nanoseconds that participants wait for each other before the run fails.
@@ -88,19 +88,18 @@ impl Default for CollectiveSpec {
     }
 }
 
-/// Why a [`CollectiveSpec`] cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CollectiveSpecError {
     #[error("run number 0 is invalid")]
     ZeroRun,
-    /// The previous run had the same number; its packets may still be in flight.
+    /// The previous run had the same number, and its packets may still be in flight.
     #[error("run {0} is already over")]
     SameRun(u32),
     #[error("{0} participants: expected 1 to {MAX_PARTICIPANTS}")]
     Participants(usize),
     #[error("NIC {0} is listed twice")]
     Twice(u32),
-    /// The virtual node table has no such entry.
+    /// The virtual node table does not contain this entry.
     #[error("virtual node {0} does not exist")]
     VirtualNode(u32),
     #[error("this NIC is not a participant")]
@@ -116,13 +115,12 @@ pub enum CollectiveSpecError {
     /// The patience is zero, or longer than an hour.
     #[error("the timeout (`patience_ns`) is zero or longer than an hour")]
     Patience,
-    /// The engine rejects the tree.
     #[error("{0}")]
     Tree(String),
 }
 
 impl CollectiveSpec {
-    /// Checks everything that does not depend on the participant.
+    /// Checks all fields that do not depend on the participant.
     ///
     /// # Errors
     /// The first problem found.
@@ -159,8 +157,8 @@ impl CollectiveSpec {
         let Collective::Reduce(reduce, number) = self.op else {
             return Operand::i64(hash as i64);
         };
-        // One bit per rank shows which is missing; with few distinct values many are equal, so that
-        // locations decide.
+        // With one bit per rank, a wrong result shows which rank is missing. Few distinct values
+        // make many words equal, so that locations decide.
         let bit = 1 << (hash % (8 * number.bytes() as u64));
         let integer = match reduce {
             Reduce::And => !bit,
@@ -178,7 +176,7 @@ impl CollectiveSpec {
         self.op.normal(operand.at(rank.into()))
     }
 
-    /// The result of `iteration`.
+    /// The expected result of `iteration`.
     pub fn result(&self, iteration: u64) -> Operand {
         let ranks = 0..self.nics.len() as u32;
         let operands = ranks.map(|rank| self.operand(rank, iteration));

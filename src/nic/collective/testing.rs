@@ -2,7 +2,7 @@
 
 use super::operation::*;
 
-/// The reduction of all words at once, with native types.
+/// Reduces all words in one step, with native types.
 pub fn directly(collective: Collective, words: &[Operand]) -> Operand {
     let Collective::Reduce(reduce, number) = collective else {
         return Operand::default();

@@ -6,12 +6,13 @@ use crate::nic::memory::Memory;
 
 /// Longest datagram, in bytes.
 pub const MOST_DATAGRAM_BYTES: usize = 1 << 16;
-/// Slots of a target per source.
+/// Number of slots that a target has for each source.
 pub(super) const PLACES: usize = 8;
-/// Bytes of a source's bells at its target, and of its receipts at the source: a word per slot.
+/// Bytes of a source's bells at its target, and of a target's receipts at the source: one word per
+/// slot.
 pub(super) const LINE: usize = PLACES * size_of::<u64>();
 
-/// Description of a datagram; zero: no datagram.
+/// Describes a datagram: number, length and check. Zero means no datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bell(pub(super) u64);
 
@@ -30,19 +31,19 @@ impl Bell {
         self.0 as usize & ((1 << Self::LENGTH_BITS) - 1)
     }
 
-    /// How far the bell's number is after `number`, modulo their range.
+    /// Distance from `number` to the bell's number, modulo their range.
     pub(super) const fn behind(self, number: u16) -> u16 {
         let own = (self.0 >> Self::LENGTH_BITS) as u16;
         own.wrapping_sub(number) & ((1 << Self::NUMBER_BITS) - 1)
     }
 
-    /// Whether the bell was made from `data`.
+    /// Whether the bell's check matches `data`.
     pub(super) fn describes(self, data: &[u8]) -> bool {
         (self.0 >> u32::BITS) as u32 == checksum(data)
     }
 }
 
-/// The layout of every memory.
+/// Locates the bells, receipts and slots in a NIC's memory. All NICs use the same layout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pub(super) base: u64,
@@ -56,17 +57,15 @@ impl Layout {
         u64::from(processors) * Self::PER_PROCESSOR
     }
 
-    /// The bells of `source`.
     pub(super) fn bells(self, source: u16) -> u64 {
         self.base + u64::from(source) * LINE as u64
     }
 
-    /// The receipts of `target`.
     pub(super) fn receipts(self, target: u16) -> u64 {
         self.bells(target) + self.processors * LINE as u64
     }
 
-    /// A slot of `source`.
+    /// Address of slot `place` of `source`.
     pub(super) fn place(self, source: u16, place: usize) -> u64 {
         let first = self.base + 2 * self.processors * LINE as u64;
         first + (u64::from(source) * PLACES as u64 + place as u64) * MOST_DATAGRAM_BYTES as u64
@@ -77,7 +76,6 @@ pub(super) fn word(place: usize) -> u64 {
     (place * size_of::<u64>()) as u64
 }
 
-/// The words of a line in memory.
 pub(super) fn line(memory: &Memory, address: u64) -> Option<[u64; PLACES]> {
     let mut bytes = [0; LINE];
     memory.read(address, &mut bytes).ok()?;

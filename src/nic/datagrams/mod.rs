@@ -1,13 +1,13 @@
-//! Datagrams between NICs, by puts: the transport of an operating system's network device.
+//! Datagrams between NICs, carried by puts: the transport of an operating system's network device.
 //!
-//! Each NIC keeps eight slots in its memory for every other one. A source puts the bytes of a
-//! datagram into one of its free slots at the target and, when all those puts are answered, a word
-//! that describes them: the bell. The target takes the datagram and puts the same word back: the
-//! receipt, which frees the slot. The word holds a check of the bytes, so that a datagram damaged
-//! by a late put into a reused slot is dropped, not delivered.
+//! Each NIC keeps eight slots in its memory for every other NIC. A source puts the bytes of a
+//! datagram into one of its free slots at the target. When all those puts are acknowledged, it puts
+//! a word that describes the datagram: the bell. The target takes the datagram and puts the same
+//! word back as the receipt, which frees the slot. The word holds a check of the bytes, so that a
+//! datagram damaged by a late put into a reused slot is dropped, not delivered.
 //!
-//! Datagrams to one target normally arrive in the order sent. A lost one is counted and not resent;
-//! a silent target is left alone for a while and does not delay datagrams to others.
+//! Datagrams to one target normally arrive in the order sent. A lost datagram is counted and not
+//! resent. A silent target is suspended for a while, and does not delay datagrams to others.
 
 mod layout;
 mod peer;
@@ -23,38 +23,37 @@ use super::puts::{PutEnd, PutError, RemotePuts};
 use crate::kit::counters::counters;
 use crate::time::{Duration, Time};
 
-/// Maximum datagrams to one target that wait for a slot, and their bytes: enough short ones that a
-/// sender of some megabits a second loses none while the target is suspended for half a second, and
-/// sixteen of the longest.
+/// Maximum datagrams to one target that wait for a slot, and their bytes. A sender of a few
+/// megabits a second loses no short datagram while the target is suspended for half a second; of
+/// the longest datagrams, sixteen fit.
 const MOST_WAITING: (usize, usize) = (256, 16 * MOST_DATAGRAM_BYTES);
-/// Maximum number of puts outstanding, whatever the NIC allows. Twice as many carried no more
-/// (`docs/guide/src/results.md`), and other puts waited behind them.
+/// Maximum number of outstanding puts, even if the NIC allows more. Twice as many gave no more
+/// throughput (`docs/guide/src/results.md`), and delayed other puts.
 const MOST_PUTS: usize = 384;
-/// Limit on puts outstanding to a target that has not responded for [`HUSH`].
+/// Limit on outstanding puts to a target that has not responded for [`HUSH`].
 const FEW_TO_ONE: usize = 32;
-/// A target silent for this long may be dead; a datagram in flight for this long no longer delays
-/// others.
+/// A target silent for this long may be dead, and its puts are limited. A datagram in flight for
+/// this long no longer delays others.
 const HUSH: Duration = Duration::from_ms(20);
-/// A target that does not respond for this long is left alone, however long puts take to time out:
-/// the machine's settings allow up to a minute. A link that comes back or a detour found within
-/// this time goes unnoticed.
+/// A target that does not respond for this long is suspended, even if puts take longer to time out:
+/// the machine's settings allow up to a minute. A link that recovers or a detour found within this
+/// time goes unnoticed.
 const DEAF: Duration = Duration::from_ms(2_000);
-/// Limit on puts outstanding to a target that was left alone and has not responded since.
+/// Limit on outstanding puts to a target that was suspended and has not responded since.
 const PROBES: usize = 2;
-/// Puts of one datagram before the next target's turn.
+/// Maximum puts of one datagram before the next target's turn.
 const PUTS_PER_TURN: usize = 32;
-/// Times that a damaged bell or receipt is resent.
+/// Maximum number of resends of a damaged bell or receipt.
 const ATTEMPTS: u8 = 8;
-/// Give up a receipt after this long.
+/// A datagram without a receipt after this time is given up.
 const PATIENCE: Duration = Duration::from_ms(5_000);
-/// Time for which an unresponsive target is left alone: doubles, up to the second value.
+/// Suspension of an unresponsive target: the first value, doubled each time up to the second.
 const SILENCE: (Duration, Duration) = (Duration::from_ms(500), Duration::from_ms(8_000));
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DatagramError {
     #[error("too many datagrams are in flight")]
     Full,
-    /// The target is left alone for a while.
     #[error("processor {0} does not answer")]
     Silent(u16),
     #[error("{0} bytes: a datagram has 1 to {MOST_DATAGRAM_BYTES}")]
@@ -67,26 +66,24 @@ pub enum DatagramError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{memory} bytes of memory: datagrams between {processors} processors need {needed}")]
 pub struct NoRoom {
-    /// Bytes of memory of a NIC.
     pub(crate) memory: u64,
-    /// Bytes needed, half of them for traffic runs.
+    /// Bytes needed; half of them are for traffic runs.
     pub(crate) needed: u64,
     pub(crate) processors: u16,
 }
 
 counters! {
-    /// Datagrams of one NIC.
     #[derive(Copy)]
     pub struct DatagramCounters {
-        /// Datagrams accepted from the sender.
+        /// Datagrams accepted for sending.
         datagrams_sent,
-        /// Datagrams that their target has taken.
+        /// Datagrams taken by their target.
         datagrams_taken,
-        /// Datagrams given up: their puts were lost, or no receipt arrived.
+        /// Datagrams given up because their puts were lost or no receipt arrived.
         datagrams_lost,
-        /// Datagrams not accepted from the sender: too many were in flight to their target.
+        /// Datagrams rejected at the source because too many were in flight to their target.
         datagrams_full,
-        /// Datagrams not accepted from the sender: their target does not respond.
+        /// Datagrams rejected at the source because their target is suspended.
         datagrams_silent,
         /// Datagrams received.
         datagrams_received,
@@ -97,7 +94,6 @@ counters! {
     }
 }
 
-/// A put in flight.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
     Piece { to: u16, serial: u32, offset: usize },
@@ -114,7 +110,7 @@ struct Word {
 }
 
 impl Word {
-    /// The address to which NIC `own` puts the word.
+    /// The address at the peer to which NIC `own` puts the word.
     fn address(&self, layout: Layout, own: u16) -> u64 {
         let words = match self.is_receipt {
             true => layout.receipts(own),
@@ -123,7 +119,7 @@ impl Word {
         words + word(self.place)
     }
 
-    /// Whether the slot still waits for this word. A resend must not overwrite a later put.
+    /// Whether the slot still waits for this word. Otherwise a resend would overwrite a later put.
     fn counts(&self, peer: &Peer) -> bool {
         match self.is_receipt {
             true => peer.heard[self.place] == self.bell.0,
@@ -138,12 +134,13 @@ impl Word {
     }
 }
 
-/// Limits of outstanding puts.
+/// Limits on outstanding puts.
 #[derive(Clone, Copy, Debug)]
 struct Most {
-    /// In total: three quarters of what the NIC allows, the rest is left to others.
+    /// In total: three quarters of the NIC's limit; the rest is for others.
     puts: usize,
-    /// To one target: two thirds of all, lest a dead target hold every put until it times out.
+    /// To one target: two thirds of the total, so that a dead target cannot hold every put until it
+    /// times out.
     to_one: usize,
 }
 
@@ -165,20 +162,20 @@ pub struct Datagrams {
     most: Most,
     own: u16,
     peers: Vec<Peer>,
-    /// Peers with datagrams in flight or waiting, in turn.
+    /// Peers with datagrams in flight or waiting, in turn order.
     busy: VecDeque<u16>,
     words: VecDeque<Word>,
     asked: BTreeMap<u64, Asked>,
     serial: u32,
-    /// Bells received: source, slot.
+    /// Received bells, with their source and slot.
     arrived: VecDeque<(u16, usize, Bell)>,
     puts_served: Option<u64>,
     counters: DatagramCounters,
 }
 
 impl Datagrams {
-    /// Reserves memory for datagrams among processors 0 to `processors` - 1, which must be the same
-    /// for all NICs of a network. `nonce` differs from that of every other incarnation.
+    /// Reserves memory for datagrams among processors 0 to `processors` - 1; all NICs of a network
+    /// need the same number. `nonce` must differ between incarnations.
     ///
     /// # Errors
     /// [`NoRoom`].
@@ -221,7 +218,7 @@ impl Datagrams {
     /// Sends a datagram to processor `to`.
     ///
     /// # Errors
-    /// [`DatagramError`]; then nothing is sent.
+    /// On a [`DatagramError`] nothing is sent.
     pub fn send(&mut self, now: Time, to: u16, bytes: &[u8]) -> Result<(), DatagramError> {
         if bytes.is_empty() || bytes.len() > MOST_DATAGRAM_BYTES {
             return Err(DatagramError::Length(bytes.len()));
@@ -251,7 +248,7 @@ impl Datagrams {
         Ok(())
     }
 
-    /// Copies the oldest datagram received into `room`, of at least [`MOST_DATAGRAM_BYTES`], and
+    /// Copies the oldest received datagram into `room`, of at least [`MOST_DATAGRAM_BYTES`], and
     /// returns its length.
     ///
     /// # Panics
@@ -274,7 +271,7 @@ impl Datagrams {
         None
     }
 
-    /// Queues a bell or a receipt, replacing an unsent one of the same slot.
+    /// Queues a bell or a receipt, replacing an unsent one for the same slot.
     fn tell(&mut self, to: u16, place: usize, bell: Bell, is_receipt: bool) {
         let word = Word {
             to,
@@ -289,7 +286,7 @@ impl Datagrams {
         }
     }
 
-    /// Handles ended puts, and checks the memory for bells and receipts.
+    /// Handles completed puts, and polls the memory for bells and receipts.
     pub fn hear(&mut self, now: Time, puts: &mut dyn RemotePuts) {
         while let Some((name, end)) = puts.put_ended() {
             self.ended(now, name, end);
@@ -301,9 +298,9 @@ impl Datagrams {
         }
     }
 
-    /// Puts as much as the limits allow. Returns whether anything was put.
+    /// Issues as many puts as the limits allow. Returns whether it issued any.
     pub fn put(&mut self, now: Time, puts: &mut dyn RemotePuts) -> bool {
-        // Put nothing from a spare: it has no number until it replaces a processor.
+        // A spare NIC has no number until it replaces a processor.
         let Some(own) = puts.number() else {
             return false;
         };
@@ -311,7 +308,7 @@ impl Datagrams {
         self.put_words(now, puts) | self.put_pieces(now, puts) | self.put_words(now, puts)
     }
 
-    /// When [`put`](Self::put) is due although nothing has happened.
+    /// When [`put`](Self::put) is due without any further event.
     pub fn next_deadline(&self) -> Option<Time> {
         let busy = self.busy.iter().map(|&to| &self.peers[usize::from(to)]);
         busy.flat_map(|peer| [peer.deaf_at(), peer.gives_up_at()])
@@ -421,7 +418,7 @@ impl Datagrams {
         any
     }
 
-    /// Puts bytes of datagrams, target by target, and rings the bell of each complete one.
+    /// Puts pieces of datagrams, target by target, and rings the bell of each complete datagram.
     fn put_pieces(&mut self, now: Time, puts: &mut dyn RemotePuts) -> bool {
         let (mut any, mut idle) = (false, 0);
         while idle < self.busy.len()
@@ -501,7 +498,7 @@ impl Datagrams {
         stepped
     }
 
-    /// Rings the bells of complete datagrams, in order except past those that take too long.
+    /// Rings the bells of complete datagrams in order, but skips those that take too long.
     fn ring(&mut self, now: Time, to: u16) {
         let mut at = 0;
         loop {
@@ -531,7 +528,6 @@ impl Datagrams {
     }
 }
 
-/// Result of a step.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stepped {
     put: bool,

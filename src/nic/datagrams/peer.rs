@@ -1,4 +1,4 @@
-//! What a NIC knows of another one, and the datagrams in flight to it.
+//! The state that a NIC keeps for a peer, and the datagrams in flight to it.
 
 use std::collections::VecDeque;
 
@@ -7,12 +7,11 @@ use super::{ATTEMPTS, DEAF, FEW_TO_ONE, HUSH, MOST_WAITING, PATIENCE, PROBES, SI
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
-/// A slot at a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Free,
     Filling,
-    /// The bell was rung, at this time.
+    /// The bell was rung at this time.
     Told(Bell, Time),
 }
 
@@ -24,11 +23,11 @@ pub(super) struct Outgoing {
     pub(super) began: Time,
     pub(super) bell: Bell,
     pub(super) data: Vec<u8>,
-    /// Bytes put so far.
+    /// Bytes put for the first time so far.
     pub(super) next: usize,
-    /// Offsets to put again.
+    /// Offsets of the pieces to resend.
     pub(super) again: Vec<usize>,
-    /// Number of puts made again so far.
+    /// Number of resends so far.
     pub(super) attempts: u16,
     pub(super) outstanding: usize,
     pub(super) lost: bool,
@@ -39,14 +38,14 @@ impl Outgoing {
         !self.lost && (self.next < self.data.len() || !self.again.is_empty())
     }
 
-    /// The next bytes to put, and their offset.
+    /// The next bytes to put, at most `longest`, and their offset.
     pub(super) fn piece(&self, longest: usize) -> (usize, &[u8]) {
         let offset = self.again.last().copied().unwrap_or(self.next);
         let rest = &self.data[offset..];
         (offset, &rest[..rest.len().min(longest)])
     }
 
-    /// Records that the next `bytes` bytes were put.
+    /// Records that a piece of `bytes` bytes was put.
     pub(super) fn was_put(&mut self, bytes: usize) {
         self.outstanding += 1;
         if self.again.pop().is_none() {
@@ -54,7 +53,7 @@ impl Outgoing {
         }
     }
 
-    /// The limit grows with its 64-byte lines.
+    /// Whether another resend is allowed. The limit grows with the datagram's 64-byte lines.
     pub(super) fn may_repeat(&self) -> bool {
         usize::from(self.attempts) < usize::from(ATTEMPTS) + self.data.len() / LINE
     }
@@ -64,14 +63,13 @@ impl Outgoing {
     }
 }
 
-/// What is known of another NIC.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) number: u16,
     pub(super) places: [Place; PLACES],
-    /// Outstanding puts of datagrams in flight.
+    /// Outstanding puts to the peer.
     pub(super) outstanding: usize,
-    /// When the first of them was made.
+    /// When the first of the outstanding puts was posted.
     pub(super) asked: Time,
     /// When the peer last responded to a put.
     pub(super) answered: Time,
@@ -82,7 +80,6 @@ pub(super) struct Peer {
     waiting_bytes: usize,
     pub(super) silent_until: Time,
     pub(super) silence: Duration,
-    /// Bells received, by slot.
     pub(super) heard: [u64; PLACES],
     /// Number of the bell expected next.
     pub(super) next: u16,
@@ -128,7 +125,7 @@ impl Peer {
         Some(data)
     }
 
-    /// Whether another put may go to this target, given the limit `most`.
+    /// Whether another put may go to this target, up to the limit `most`.
     pub(super) fn has_room(&self, now: Time, most: usize) -> bool {
         let is_hushed = self.answered + HUSH < now;
         let was_silent = self.silence > SILENCE.0;
@@ -140,12 +137,12 @@ impl Peer {
             }
     }
 
-    /// When the peer is taken for dead unless it responds.
+    /// When the peer is suspended unless it responds.
     pub(super) fn deaf_at(&self) -> Option<Time> {
         (self.outstanding > 0).then(|| self.asked.max(self.answered) + DEAF)
     }
 
-    /// When slots become free for waiting datagrams although no receipt arrives.
+    /// When the next overdue receipt frees its slot for a waiting datagram.
     pub(super) fn gives_up_at(&self) -> Option<Time> {
         let told = self.places.iter().filter_map(|place| match place {
             Place::Told(_, since) => Some(*since + PATIENCE),
@@ -161,7 +158,7 @@ impl Peer {
         self.outstanding += 1;
     }
 
-    /// Records the response to a put of a forgotten datagram: the target was slow, not dead.
+    /// Records the response to a put of a datagram that was given up: the target is slow, not dead.
     pub(super) fn answers_late(&mut self, now: Time) {
         self.answered = now;
         self.silent_until = Time::ZERO;
@@ -172,9 +169,9 @@ impl Peer {
         self.silence = SILENCE.0;
     }
 
-    /// Leaves it alone for a while and gives up its datagrams, in flight and waiting; returns their
-    /// number. Their slots are reused at once: puts may take long to time out, and the check of
-    /// each datagram reveals damage by a late one.
+    /// Suspends the peer and gives up its datagrams, in flight and waiting. Returns their number.
+    /// The slots are reused at once, because puts may take long to time out; the check of each
+    /// datagram detects damage by a late put.
     pub(super) fn fall_silent(&mut self, now: Time) -> u64 {
         if self.silent_until <= now {
             self.silent_until = now + self.silence;
@@ -190,7 +187,7 @@ impl Peer {
         lost as u64
     }
 
-    /// Frees slots whose receipt is overdue; returns their number.
+    /// Frees the slots whose receipt is overdue, and returns their number.
     pub(super) fn give_up(&mut self, now: Time) -> u64 {
         let mut lost = 0;
         for place in &mut self.places {

@@ -6,13 +6,13 @@ use super::layout::PLACES;
 use crate::nic::memory::OutOfRange;
 use crate::rng::Rng;
 
-/// Faults of puts, per hundred thousand.
+/// Rates of put faults, per hundred thousand.
 #[derive(Clone, Copy, Debug, Default)]
 struct Trouble {
     damaged: u64,
-    /// Not carried out, and timed out.
+    /// Puts that are not carried out and time out.
     lost: u64,
-    /// Timed out, and carried out some time after that.
+    /// Puts that time out and are carried out later.
     late: u64,
 }
 
@@ -25,7 +25,7 @@ struct Put {
     address: u64,
     data: Vec<u8>,
     ordered: bool,
-    /// `None`: carried out without a response.
+    /// `None`: carried out, but the response is lost.
     end: Option<PutEnd>,
 }
 
@@ -38,7 +38,6 @@ struct Net {
     ended: Vec<VecDeque<(u64, PutEnd)>>,
     under_way: Vec<Put>,
     trouble: Trouble,
-    /// NICs that do not respond.
     dead: Vec<bool>,
     names: u64,
     given_up: Duration,
@@ -266,7 +265,7 @@ impl Rig {
         all
     }
 
-    /// All NICs send to each other continuously, for a while.
+    /// All NICs send to each other continuously, `datagrams` in total.
     fn storm(&mut self, datagrams: usize) {
         let lengths = [HEAD, 20, 60, 61, 500, 1_500, 9_000, MOST_DATAGRAM_BYTES - 4];
         for round in 0..datagrams {
@@ -375,7 +374,7 @@ fn nobody_waits_for_the_dead_and_they_come_back() {
         lost >= 24,
         "too few of the sent and queued datagrams: {lost}"
     );
-    // After its restart its memory is empty, and it sends first.
+    // After the restart the memory is empty, and this NIC sends first.
     rig.net.memories[2] = Memory::new(MEMORY);
     rig.net.dead[2] = false;
     rig.ends[2] = Datagrams::new(3, 4711, &mut rig.net.end(2)).unwrap();
@@ -550,7 +549,7 @@ fn whatever_is_written_there_delivers_nothing() {
     }
     assert_eq!(rig.count(), 0);
     assert!(rig.counters().datagrams_broken > 1_000);
-    // Traffic continues unharmed.
+    // Traffic continues undisturbed.
     rig.run(Duration::from_ms(10));
     for (from, to) in [(0, 1), (1, 0), (2, 1)] {
         rig.send(from, to, 500).unwrap();
@@ -581,7 +580,7 @@ fn numbers_come_round() {
         for bytes in [HEAD + 1, 900, 64] {
             rig.send(0, 1, bytes).unwrap();
         }
-        // All datagrams in the slots are taken in order, wherever their numbers are.
+        // All datagrams in the slots are taken in order, whatever their numbers.
         rig.run(Duration::from_us(400));
         assert_eq!(rig.arrived[0][1].len(), 3 * (round + 1));
     }

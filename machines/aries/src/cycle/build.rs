@@ -1,4 +1,4 @@
-//! Builds partitions from a dragonfly.
+//! Builds partitions of a dragonfly.
 
 use super::direct_router::DirectRouter;
 use super::options::refused;
@@ -27,9 +27,9 @@ use phitwire_framing::aries::set::DATA_FLITS;
 
 type Shared = phitwire::sim::direct::shared::Shared<Aries>;
 
-/// Assigns routers and NICs to partitions; returns also the kind of the shortest links between
-/// partitions. Networks are cut where links are longest: between groups, else chassis, else
-/// routers.
+/// Assigns routers and NICs to partitions, and returns the kind of the shortest links between
+/// partitions. A network is cut at its longest links: between groups if possible, otherwise between
+/// chassis or routers.
 fn places(topology: &Dragonfly, partitions: usize) -> (Places, PortKind) {
     let shape = &topology.shape;
     let blades = usize::from(shape.blades);
@@ -43,7 +43,7 @@ fn places(topology: &Dragonfly, partitions: usize) -> (Places, PortKind) {
     let units = shape.routers().div_ceil(size);
     let partitions = partitions.clamp(1, units.max(1));
     let mut numbers = Numbers::new(partitions);
-    // Absent routers are included, with nothing to do.
+    // Absent routers are included, but have no work.
     let chips: Vec<_> = (0..shape.routers())
         .map(|router| numbers.enter((router / size * partitions / units) as u32))
         .collect();
@@ -63,7 +63,7 @@ fn places(topology: &Dragonfly, partitions: usize) -> (Places, PortKind) {
     (places, cut)
 }
 
-/// Makes and joins the nodes of a dragonfly.
+/// Builds and joins the nodes of a dragonfly.
 struct Nodes<'a> {
     topology: &'a Dragonfly,
     seed: u64,
@@ -127,13 +127,13 @@ impl encoded::Nodes<Aries> for Nodes<'_> {
         Ok(Some(node))
     }
 
-    /// A NIC's link is like any other.
+    /// A NIC's link is handled like any other.
     fn links(&self, nic: u32, runtime: &Runtime) -> Result<Vec<AriesLinkConfig>, PlanError> {
         let plan = self.topology.plan_nic(nic, runtime)?;
         Ok(vec![plan.link().clone()])
     }
 
-    /// The time to gather a set belongs to the link control block.
+    /// Excludes the time to gather a set, which belongs to the link control block.
     fn cycles(&self, link: usize) -> Result<u32, ConfigError> {
         let gathering = match self.kind(link) {
             Some(PortKind::Processor) => Pace::NIC.cycles_for(0, DATA_FLITS as u64),
@@ -182,7 +182,7 @@ pub(super) fn direct(
     })
 }
 
-/// The network as nodes with encoded links.
+/// Builds the network from nodes with encoded links.
 pub(super) fn encoded(
     topology: &Dragonfly,
     (config, options): (&Config, AriesOptions),
@@ -190,7 +190,7 @@ pub(super) fn encoded(
     partitions: usize,
 ) -> Result<Partitioned<EncodedPart<Aries>>, ConfigError> {
     let nodes = Nodes::new(topology, (config, options))?;
-    // The window is the shortest time that a frame takes.
+    // The window is the shortest flight time of a frame.
     let window = options.window() - LOAD_CYCLES as u32;
     if window == 0 {
         return Err(refused(options.window()));
@@ -232,7 +232,6 @@ fn shared(
     ))
 }
 
-/// The traffic pattern over the existing NICs.
 fn destinations(topology: &Dragonfly, config: &Config) -> Result<Destinations, ConfigError> {
     let numbers: Vec<u32> = topology.nics().collect();
     let population = Population {
@@ -254,7 +253,7 @@ fn destinations(topology: &Dragonfly, config: &Config) -> Result<Destinations, C
     )
 }
 
-/// The terminals of every partition, whose sources begin in cycle `begin`.
+/// The terminals of every partition; their sources begin in cycle `begin`.
 fn terminals(places: &Places, (seed, begin): (u64, u64), shared: &Shared) -> Vec<Vec<Terminal>> {
     let order = Order::of(shared.format.routing);
     let mut nodes = (0..).zip(shared.format.nodes.iter());

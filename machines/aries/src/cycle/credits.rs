@@ -1,28 +1,27 @@
-//! Returning credits and loads of a link.
+//! Credits and loads that a link returns.
 
 use crate::router::pipeline::LOAD_CYCLES;
 use phitwire::sim::direct::exchange::{all_cycles, delay_cycles};
 use phitwire::sim::direct::mail::{MailError, Reader};
 use phitwire::sim::direct::model::MAX_VCS;
 
-/// Bits of a load and its presence mark.
+/// Bits of a load and of its valid flag.
 const LOAD_BITS: usize = 5;
 const LOAD_MARK: u64 = 1 << 4;
 
-/// Credits and loads returned over a lane in a window: at most one credit per cycle, and one load
+/// Credits and loads returned over a lane in one window: at most one credit per cycle, and one load
 /// every ten cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Returned {
-    /// Cycles in which a credit arrives.
     pub(super) cycles: u64,
-    /// Bits of the number of its virtual channel.
+    /// Bits of the credits' virtual channel numbers.
     vcs: [u64; 3],
-    /// Loads, by tens of cycles.
+    /// Loads, one for every ten cycles.
     loads: u64,
 }
 
 impl Returned {
-    /// Adds a credit in a cycle without one.
+    /// Adds a credit in a cycle that has none.
     #[inline]
     pub(super) fn credit(&mut self, cycle: u32, vc: usize) {
         self.cycles |= 1 << cycle;
@@ -31,7 +30,6 @@ impl Returned {
         }
     }
 
-    /// Virtual channel of the credit of a cycle.
     #[inline]
     pub(super) fn vc(&self, cycle: u32) -> usize {
         let bit = |bit: usize| (self.vcs[bit] >> cycle & 1) << bit;
@@ -51,7 +49,7 @@ impl Returned {
         self.loads != 0
     }
 
-    /// The last load reported up to and including a cycle, if any.
+    /// The last load reported in or before a cycle, if any.
     #[inline]
     pub(super) const fn load(&self, cycle: u32) -> Option<u8> {
         let bits = (cycle as usize / LOAD_CYCLES as usize + 1) * LOAD_BITS;
@@ -87,14 +85,14 @@ impl Returned {
         core::array::from_fn(|vc| self.count_of(vc))
     }
 
-    /// Appends all words to a mail: cycles, bits of the channels, loads.
+    /// Appends all words to a mail: cycles, channel bits, loads.
     pub(super) fn write(&self, mail: &mut Vec<u8>) {
         let [low, middle, high] = self.vcs;
         let words = [self.cycles, low, middle, high, self.loads];
         mail.extend(words.iter().flat_map(|word| word.to_le_bytes()));
     }
 
-    /// Reads what a window of `window` cycles returns.
+    /// Reads the returned credits and loads of a window of `window` cycles.
     pub(super) fn read(mail: &mut Reader<'_>, window: usize) -> Result<Self, MailError> {
         let cycles = mail.u64()?;
         let vcs = [mail.u64()?, mail.u64()?, mail.u64()?];

@@ -1,4 +1,4 @@
-//! A router with its links: tiles, and the link end of each port.
+//! A router with its links: the tiles, and the link end of each port.
 
 mod window;
 
@@ -23,32 +23,28 @@ use phitwire::sim::direct::exchange::{Arrivals, Exchange};
 use phitwire::sim::direct::model::{self, ChipView, Lanes as _, NO_SLOT, PortAccount, Stream};
 use phitwire::trace::Watch;
 
-/// Lanes of all ports.
+/// Number of lanes of all ports.
 const LANES: usize = Aries::CHIP_LANES;
 /// Maximum number of flits that can leave by a port in a window, plus those that Netlink may then
 /// request at once.
 const AMPLE: u32 = NIC_LANES as u32 * 64 + 160;
 
-/// The links of a router.
 #[derive(Debug)]
 struct Lanes {
     ends: Box<[IdealEnd; PORTS]>,
-    /// Packets handed over whole, by port; empty with flits.
+    /// Packets handed over whole, by port; empty if flits move one by one.
     leaving: Vec<Leaving>,
-    /// Ports with an entry in `leaving` still in progress.
+    /// Ports whose `leaving` packet is not finished.
     leaving_ports: u64,
-    /// Packets taken whole, by port; empty with flits.
+    /// Packets taken whole, by port; empty if flits move one by one.
     freeing: Vec<Freeing>,
     freeing_ports: u64,
-    /// The peer of each port: the first of its lanes there.
+    /// The first lane of the peer of each port.
     peers: [u32; PORTS],
-    /// Ports whose link is down.
+    /// Ports with a failed link.
     down: u64,
-    /// Output of each lane in this window.
     out: Box<[Arrivals<Aries>; LANES]>,
-    /// Ports that reported a load in this window.
     told: u64,
-    /// Ports with returned credits in this window.
     returning: u64,
     /// Returned credits of this window, by port and lane.
     returned: Box<[[Returned; NIC_LANES]; PORTS]>,
@@ -57,13 +53,13 @@ struct Lanes {
     /// The load last reported by the other end of each port before this window.
     peer_loads: [u8; PORTS],
     sent: Box<[u64; PORTS]>,
-    /// Ports with a link below full speed.
+    /// Ports whose link is slower than full speed.
     slow: u64,
-    /// Pace of the links in `slow`.
+    /// Pace of the links in `slow`, or full speed.
     slow_pace: Pace,
 }
 
-/// A router with its links, of either grain.
+/// A router with its links, moving flits or whole packets.
 #[derive(Debug)]
 pub enum DirectRouter {
     Flits(Box<Router<Flits>>),
@@ -85,7 +81,7 @@ pub struct Router<I> {
     lanes: Lanes,
     received: u64,
     forwarded: u64,
-    /// Cycles of this window in which awaited credits may arrive, and the ports of each.
+    /// Cycles of this window in which awaited credits may arrive, and the ports of each cycle.
     wake_cycles: u64,
     wakes: Box<[u64; 64]>,
 }
@@ -149,8 +145,9 @@ impl DirectRouter {
         each!(self, router => &router.lanes)
     }
 
-    /// Joins `port` to the link end at `slot`, and its other lanes to the following slots. The link
-    /// takes `cycles` cycles. Network ports can have at most one pace besides the full one.
+    /// Joins `port` to the link end at `slot`, and its other lanes to the following slots. A flit
+    /// takes `cycles` cycles over the link. Network ports can have at most one pace besides full
+    /// speed.
     pub(super) fn connect(&mut self, port: usize, slot: u32, cycles: u32, pace: Pace) {
         if port < FIRST_NIC_PORT && pace != Pace::PORT {
             each!(self, router => {
@@ -161,7 +158,7 @@ impl DirectRouter {
         }
         let lanes = each!(self, router => &mut router.lanes);
         lanes.peers[port] = slot;
-        // Out, through the other end's input stages, and back.
+        // Out, through the input stages at the other end, and back.
         let round = 2 * cycles as u16 + INPUT_CYCLES as u16;
         lanes.ends[port] = IdealEnd::new(&SetProfile::paper(), round);
     }
@@ -181,7 +178,7 @@ impl<I: Items> Router<I> {
         }
     }
 
-    /// Queues the window's flits and announces their arrival cycles to the core.
+    /// Queues the window's flits, and reports their arrival cycles to the core.
     fn take_arrivals(&mut self, chip: usize, base: u64, exchange: &mut Exchange<Aries>) {
         let mut lanes = core::mem::take(&mut exchange.read.chip_ports[chip]);
         while lanes != 0 {
@@ -237,7 +234,7 @@ impl<I: Items> Router<I> {
         }
     }
 
-    /// Returns credits at once if nothing can be waiting for them in this window, else each in its
+    /// Returns credits at once if nothing can wait for them in this window, otherwise each in its
     /// cycle.
     fn take_returned(&mut self, port: usize, returned: [Returned; NIC_LANES]) {
         let cycles = returned.iter().fold(0, |all, lane| all | lane.cycles);
@@ -262,7 +259,7 @@ impl<I: Items> Router<I> {
         }
     }
 
-    /// Returns the credits of `cycle` of the window and wakes those waiting for them.
+    /// Returns the credits of `cycle` of the window, and wakes packets that wait for them.
     fn give(tiles: &mut Tiles<I>, window: &mut Window<'_>, cycle: usize, ports: u64) {
         for port in bits(ports) {
             for lane in window.lanes.returned[port] {
@@ -311,7 +308,7 @@ impl<I: Items> Router<I> {
             size,
             base,
             now: 0,
-            // All packets that waited before this window still wait, until credits arrive.
+            // All packets that waited before this window still wait for credits.
             blocked: Cell::new(u64::MAX),
         };
         let (leaving, freeing) = (window.lanes.leaving_ports, window.lanes.freeing_ports);
@@ -337,7 +334,7 @@ impl<I: Items> Router<I> {
         let phits_by_stage = if self.received == self.forwarded {
             [0; 3]
         } else {
-            // Flits in Netlink count with the input queues that they came from.
+            // Flits in Netlink count with the input queues from which they came.
             let [netlink, rows, columns] = self.tiles.flits_by_stage();
             let (queued, leaving) = (self.lanes.queued(), self.lanes.leaving());
             [queued + netlink, rows, columns + leaving]
@@ -351,7 +348,7 @@ impl<I: Items> Router<I> {
     }
 }
 
-/// A router's view, apart from its links.
+/// The state of a router for views, without its links.
 pub(super) fn view(
     counters: AriesCounters,
     stalls: [u64; 3],
@@ -375,8 +372,8 @@ pub(super) fn view(
                 + counters.stalled_port_packets,
             counters.swallowed_flits + counters.dead_port_flits + counters.stalled_port_flits,
         ],
-        // Over all routers. A packet that a later router diverted or returned counts as what it
-        // became.
+        // Summed over all routers. A packet that a later router diverted or returned counts by its
+        // final path.
         choices: {
             let went_up = counters
                 .diverted_decisions
@@ -405,7 +402,7 @@ impl model::DirectRouter<Aries> for DirectRouter {
         let (vc, left) = end.coming();
         let mut queued = core::array::from_fn(|vc| end.len(vc % VCS));
         if let Some(freeing) = lanes.freeing.get(port) {
-            // The slots of a packet being taken are not free yet.
+            // The slots of a partly taken packet are not free yet.
             queued[usize::from(freeing.vc)] += u32::from(freeing.left);
         }
         PortAccount {
@@ -430,7 +427,7 @@ impl model::DirectRouter<Aries> for DirectRouter {
 
     fn set_link(&mut self, cycle: u64, port: usize, up: bool) {
         each!(self, router => {
-            // Catch up first: earlier cycles ran without this change.
+            // Run the earlier cycles first, without this change.
             router.tiles.run_until(cycle, &mut NoPorts);
             let down = &mut router.lanes.down;
             *down = *down & !(1 << port) | u64::from(!up) << port;
@@ -449,13 +446,13 @@ impl model::DirectRouter<Aries> for DirectRouter {
 
 #[cfg(test)]
 impl DirectRouter {
-    /// Sets a port's used credits of `vc` to `used` behind the links' back: a canary for the
+    /// Sets a port's used credits of `vc` to `used` without the link's knowledge: a canary for the
     /// checker.
     pub(super) fn spoil_credits(&mut self, port: usize, vc: usize, used: u32) {
         each!(self, router => router.lanes.ends[port].spoil(vc, used));
     }
 
-    /// Takes all credits of a port away.
+    /// Uses up all credits of a port.
     pub(super) fn fill(&mut self, port: usize) {
         each!(self, router => router.lanes.ends[port].fill());
     }

@@ -1,4 +1,4 @@
-//! Flits, credits and loads as bytes: golden vectors, self-made.
+//! Golden vectors, self-made, of flits, credits and loads in mail.
 
 use super::Aries;
 use super::credits::Returned;
@@ -16,7 +16,7 @@ fn flits_are_golden() {
     assert_eq!(read(&golden[..5]), Err(MailError::Entries));
 }
 
-/// Cycles, the three bits of the channels, loads.
+/// Cycles, the three bits of the channels, and loads.
 const CREDITS: [u8; 40] = [
     9, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,
     0x1f, 0, 0x0a, 0, 0, 0, 0, 0,

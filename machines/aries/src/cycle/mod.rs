@@ -1,18 +1,18 @@
-//! Aries networks: dragonflies of 48-port routers, and NICs that put 1 to 64 bytes.
+//! Aries networks: dragonflies of 48-port routers, with NICs that put 1 to 64 bytes.
 //!
 //! # Links
 //!
-//! A link carries one flit per cycle of 1.143 ns; in every tenth cycle a router's port sends none,
-//! since a set of ten flits has nine of data (XC white paper, "Aries Router"). With lanes of 12.5
-//! Gb/s, a port sends 45 flits in 56 cycles. A NIC's link carries 64 flits in 25 cycles
-//! (`Pace::NIC`). Latencies are whole sets, so that the loads that the tenth flits carry every ten
-//! cycles stay in step: [`AriesOptions::link_cycles`].
+//! A link carries one flit per cycle of 1.143 ns, but a router's port sends none in every tenth
+//! cycle, since a set of ten flits has nine of data (XC white paper, "Aries Router"). With lanes of
+//! 12.5 Gb/s, a port sends 45 flits in 56 cycles. A NIC's link carries 64 flits in 25 cycles
+//! (`Pace::NIC`). Latencies are multiples of a set, so that the loads in every tenth flit stay in
+//! step with the sets: [`AriesOptions::link_cycles`].
 //!
 //! # Windows
 //!
-//! A window is as long as the shortest link takes. Flits on longer links wait in packed form.
-//! Networks are cut between groups if there are several, so that partitions exchange mail only as
-//! often as the shortest blue link takes.
+//! A window is as long as the latency of the shortest link. Flits on longer links wait in packed
+//! form. Networks are cut between groups if there are several, so that partitions exchange mail
+//! only once per latency of the shortest blue link.
 
 mod build;
 mod credits;
@@ -53,26 +53,25 @@ use phitwire::sim::direct::{DirectPart, EncodedPart};
 use phitwire::time::Duration;
 use phitwire_framing::aries::set::DATA_FLITS;
 
-/// Lanes of a NIC's link: the most flits that it carries in a cycle.
+/// Number of lanes of a NIC's link: the most flits that it carries in a cycle.
 pub(crate) const NIC_LANES: usize = {
     let [flits, cycles] = Pace::NIC.ratio();
     flits.div_ceil(cycles) as usize
 };
-/// Flits of an input buffer, all virtual channels together (128 blocks of 8).
+/// Size of an input buffer in flits, shared by all virtual channels (128 blocks of 8).
 pub(crate) const INPUT_FLITS: u32 = 1_024;
 
-/// Aries networks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Aries;
 
-/// Packet format for terminals.
+/// The packet format that terminals use.
 #[derive(Clone, Debug)]
 pub struct Format {
-    /// Address of each NIC, by its index among existing ones.
+    /// Address of each NIC, by its index among the existing ones.
     nodes: Arc<[u32]>,
     request_flits: usize,
     routing: Routing,
-    /// Packets that a NIC may have outstanding if it waits for replies.
+    /// Maximum number of outstanding packets of a NIC that waits for replies.
     outstanding: usize,
 }
 
@@ -92,7 +91,8 @@ impl CycleModel for Aries {
     const PORTS: usize = PORTS;
     const CYCLE: Duration = Duration::from_ps(CYCLE_PS);
     const LINK_KINDS: &'static [&'static str] = &["green", "black", "blue"];
-    // One packet: up to 64 bytes (XC white paper, "Aries NIC"), 14 flits ("Aries Performance").
+    // A message is one packet of up to 64 bytes (XC white paper, "Aries NIC") and 14 flits ("Aries
+    // Performance").
     const MAX_MESSAGE_BYTES: u8 = 64;
     const MESSAGE_BYTES: u8 = 64;
     const BIRTH_BITS: u32 = 48;
@@ -208,7 +208,7 @@ impl Lanes for Aries {
         credits.counts()
     }
 
-    /// The 48 bits of the flit.
+    /// Writes the 48 bits of the flit.
     fn write_phit(flit: u64, mail: &mut Vec<u8>) {
         mail.extend(&flit.to_le_bytes()[..6]);
     }
@@ -237,7 +237,8 @@ impl DirectModel<Self> for Aries {
     #[inline]
     fn follow(stream: &mut Stream, flit: u64) -> usize {
         if stream.left == 0 {
-            // Only heads appear between packets; anything else would be a packet of one flit.
+            // Between packets only heads are valid; any other flit is treated as a packet of one
+            // flit.
             let head = Head::parse(Flit::new(flit));
             stream.vc = head.map_or(0, Head::vc);
             stream.left = head.map_or(1, Head::length);

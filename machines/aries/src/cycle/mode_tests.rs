@@ -25,9 +25,9 @@ fn share(report: &Report) -> f64 {
     report.other_ways.expect("routers choose").1
 }
 
-/// Four routers of a group send all packets to the next group: mode 0 diverts most, mode 3 least.
-/// They offer 4.3 flits per cycle (1.075 of each NIC's 2.56). That is between the 1.6 that two blue
-/// links carry and the 6.4 of all eight: where all queues are full, no bias has an effect.
+/// Four routers of a group send all packets to the next group: mode 0 diverts the most, mode 3 the
+/// fewest. They offer 4.3 flits per cycle (1.075 of each NIC's 2.56), which is between the 1.6 that
+/// two blue links carry and the 6.4 of all eight. Where all queues are full, a bias has no effect.
 #[test]
 fn modes_divert_in_the_order_of_their_names() {
     let topology = dragonfly(5, 1, 4, 1, 2);
@@ -52,7 +52,7 @@ fn modes_divert_in_the_order_of_their_names() {
     );
 }
 
-/// In networks with few blue links, of which a non-minimal packet takes two, accepted load past
+/// In networks with few blue links, of which a non-minimal packet takes two, the accepted load past
 /// saturation stays near that of minimal routing in every mode.
 #[test]
 fn thin_networks_hold_what_they_accept_in_every_mode() {

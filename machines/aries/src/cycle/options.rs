@@ -1,5 +1,3 @@
-//! Options of Aries networks.
-
 use phitwire_framing::aries::flit::Routing;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -35,67 +33,58 @@ const MODE_NAMES: [&str; MODES.len()] = {
     }
     names
 };
-/// Cycles per set of ten flits: latencies are multiples of it.
+/// Cycles per set of ten flits; latencies are multiples of it.
 const SET_CYCLES: u32 = LOAD_CYCLES as u32;
-/// The longest link, 200 m.
+/// Upper limit on a link's latency, enough for 200 m.
 const MAX_CYCLES: u32 = 1_000;
-/// Length of a green link that [`SHORT_LINK_CYCLES`] include.
+/// Length of a green link that is included in [`SHORT_LINK_CYCLES`].
 const SHORT_METRES: u32 = 1;
 
-/// Options of Aries networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AriesOptions {
-    /// Routing mode of requests and replies.
     pub routing: Routing,
-    /// The unit that moves through the routers.
     pub grain: Grain,
-    /// Cycles from an output port over a link of each kind (see [`PortKind`]) into the next input
-    /// queue: multiples of ten.
+    /// Latency in cycles from an output port over a link of each kind (see [`PortKind`]) into the
+    /// next input queue: multiples of ten.
     pub link_cycles: [u32; 4],
 }
 
-/// The options in results.
+/// The options in a form for results.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct About {
-    /// Routing mode.
     routing: &'static str,
-    /// The unit that moves through the routers.
     grain: Grain,
-    /// Cycles that a flit takes over a link of each kind.
+    /// Latency of a flit over a link of each kind, in cycles.
     link_cycles: LinkCycles,
 }
 
-/// Cycles by kind of link.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 struct LinkCycles {
     /// Links of network interfaces.
     nic: u32,
-    /// Links within a chassis.
     green: u32,
-    /// Links within a group.
     black: u32,
-    /// Links between groups.
     blue: u32,
 }
 
 impl AriesOptions {
-    /// Default metres of green, black and blue links. A chassis' backplane is a metre long, copper
-    /// between the chassis of a group "approximately 3m", optical cables have up to 35 m (XC white
-    /// paper, "Dragonfly Implementation", "Aries Router"): 20 m represents those laid in a machine
-    /// room.
+    /// Default lengths in metres of green, black and blue links. A chassis' backplane is a metre
+    /// long, copper between the chassis of a group "approximately 3m", and optical cables up to 35
+    /// m (XC white paper, "Dragonfly Implementation", "Aries Router"). 20 m represents the cables
+    /// of a machine room.
     pub const METRES: [u32; 3] = [1, 3, 20];
 
-    /// Cycles of a link with `metres` of cable, at 5 ns per metre, rounded to the nearest set:
-    /// [`SHORT_LINK_CYCLES`] cover gathering a set, checking its CRC, two SerDes and the first
-    /// metre. At 875 MHz a metre is 4.375 cycles.
+    /// Latency in cycles of a link with `metres` of cable at 5 ns per metre, rounded to the nearest
+    /// set. [`SHORT_LINK_CYCLES`] covers gathering a set, checking its CRC, two SerDes and the
+    /// first metre. At 875 MHz a metre is 4.375 cycles.
     pub const fn cycles_of(metres: u32) -> u32 {
         let cable = metres.saturating_sub(SHORT_METRES) as u64 * 4_375 / 1_000;
         let cycles = SHORT_LINK_CYCLES + cable + SET_CYCLES as u64 / 2;
         (cycles / SET_CYCLES as u64 * SET_CYCLES as u64) as u32
     }
 
-    /// Options with cables of these lengths in metres: green, black and blue. A NIC's link has the
-    /// NIC's pipeline instead of a cable, and counts like a green one of a metre.
+    /// Options for cables of these lengths in metres: green, black and blue. A NIC's link has the
+    /// NIC's pipeline instead of a cable, and counts like a green link of one metre.
     pub const fn with_metres(routing: Routing, [green, black, blue]: [u32; 3]) -> Self {
         Self {
             routing,
@@ -109,12 +98,11 @@ impl AriesOptions {
         }
     }
 
-    /// Cycles of a link.
     pub(super) const fn cycles(&self, kind: PortKind) -> u32 {
         self.link_cycles[kind as usize]
     }
 
-    /// Cycles of a window: no longer than a link takes.
+    /// Length of a window in cycles, at most the latency of the shortest link.
     pub(super) fn window(&self) -> u32 {
         let shortest = self.link_cycles.into_iter().min().unwrap_or(SET_CYCLES);
         shortest.min(MAX_LINK_CYCLES / SET_CYCLES * SET_CYCLES)
@@ -149,7 +137,7 @@ impl AriesOptions {
     }
 }
 
-/// The error for an impossible number of link cycles.
+/// The error for an invalid link latency.
 pub(super) fn refused(cycles: u32) -> ConfigError {
     ConfigError::Refused(format!(
         "an Aries link of {cycles} cycles: expected a multiple of 10 up to 1,000"

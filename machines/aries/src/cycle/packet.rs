@@ -1,10 +1,10 @@
-//! Packets of synthetic traffic, and the sink that takes them apart again.
+//! Packets of synthetic traffic, and the sink that verifies them.
 //!
-//! To a router they are packets of the Aries network: the head flit, and the length of a put and of
-//! its response (XC white paper, "Aries Performance"). The rest of a put does not matter here: a
-//! request carries its name, and data derived from the name, so that a sink can check that it got
-//! what was sent, once and whole. A response is its head, as on the machine, and names the request
-//! by its packet id.
+//! For a router they are packets of the Aries network: the head flit, and the length of a put and
+//! of its response (XC white paper, "Aries Performance"). The other contents of a put are
+//! irrelevant here: a request carries its name and data derived from the name, so that a sink can
+//! verify that it received each packet once and undamaged. A response consists of its head, as on
+//! the machine, and identifies the request by its packet id.
 
 use phitwire_framing::aries::flit::{
     FLIT_MASK, Flit, Head, Lines, MAX_PACKET_FLITS, NodeId, Routing,
@@ -13,30 +13,28 @@ use phitwire_framing::aries::flit::{
 const HEADER_FLITS: usize = 3;
 /// Flits of the response to a put.
 pub(super) const REPLY_FLITS: usize = 1;
-/// Bits of a request's number that are carried.
+/// Bits of a request's number that the packet carries.
 const SEQUENCE_BITS: u32 = 30;
 
-/// Flits of a put of `bytes` bytes: three of header, then the data with a packet CRC of 16 bits.
+/// Flits of a put of `bytes` bytes: a header of three flits, then the data with a 16-bit packet
+/// CRC.
 pub(super) const fn request_flits(bytes: usize) -> usize {
     HEADER_FLITS + (8 * bytes + 16).div_ceil(48)
 }
 
-/// Identification carried by a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name {
-    /// Address of the destination NIC.
     pub dest: u32,
-    /// Address of the source NIC.
     pub source: u32,
-    /// The packet's number at its source, cut to 30 bits.
+    /// The packet's number at its source, truncated to 30 bits.
     pub sequence: u32,
     pub id: u16,
-    /// Cycle of its birth, below 2^48.
+    /// Cycle in which the packet was generated, below 2^48.
     pub birth: u64,
 }
 
 impl Name {
-    /// A number that is in practice unique to this request.
+    /// A number that in practice identifies this request uniquely.
     #[inline]
     pub(super) fn key(self) -> u64 {
         let low = self.birth | u64::from(self.id) << 48;
@@ -45,7 +43,6 @@ impl Name {
         mix(low ^ high.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// Mask of the bits of a request's number that are carried.
     pub(super) const SEQUENCE_MASK: u32 = (1 << SEQUENCE_BITS) - 1;
 
     pub(super) fn sequence(number: u32) -> u32 {
@@ -60,17 +57,15 @@ impl Name {
     }
 }
 
-/// Identification carried by a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// Address of the destination NIC, which sent the request.
     pub dest: u32,
-    /// The request's packet id.
     pub id: u16,
 }
 
 impl Reply {
-    /// A number shared with few other replies.
+    /// A number that few other replies have.
     #[inline]
     pub(super) fn key(self) -> u64 {
         mix(1 << 63 | u64::from(self.dest) << 12 | u64::from(self.id))
@@ -96,7 +91,6 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// The request named `name`, of `len` flits.
     #[inline]
     pub(super) fn request(name: Name, len: usize, routing: Routing) -> Self {
         let key = name.key();
@@ -115,7 +109,7 @@ impl Packet {
         }
     }
 
-    /// The reply named `name` to a request in that mode.
+    /// A reply to a request in the given mode.
     #[inline]
     pub(super) fn reply(name: Reply, routing: Routing) -> Self {
         let routing = routing.of_response();
@@ -129,20 +123,18 @@ impl Packet {
         }
     }
 
-    /// The flits, as bits.
     #[inline]
     pub(super) fn flits(&self) -> &[u64] {
         &self.flits[..usize::from(self.len)]
     }
 }
 
-/// An arrived packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delivery {
-    /// A request, and whether all of it arrived as sent.
+    /// A request, and whether it arrived undamaged.
     Request(Name, bool),
     Reply(Reply),
-    /// Neither.
+    /// Neither a request nor a reply.
     Damaged,
 }
 
@@ -151,7 +143,7 @@ pub(super) enum Delivery {
 pub struct Assembly {
     flits: [u64; MAX_PACKET_FLITS],
     len: u8,
-    /// Flits of the open packet, from its head.
+    /// Flits of the open packet so far, from its head.
     of: u8,
     vc: u8,
 }
@@ -161,7 +153,7 @@ impl Assembly {
         self.len > 0
     }
 
-    /// Missing flits of the open packet, and its virtual channel.
+    /// Number of missing flits of the open packet, and its virtual channel.
     pub(super) const fn open(&self) -> (u8, u8) {
         (
             if self.is_open() {
@@ -173,7 +165,7 @@ impl Assembly {
         )
     }
 
-    /// Takes a flit; returns its virtual channel, and the packet if this completes it.
+    /// Takes a flit. Returns its virtual channel, and the packet that it completes, if any.
     #[inline]
     pub(super) fn take(&mut self, flit: u64, routing: Routing) -> (usize, Option<Delivery>) {
         if self.len == 0 {
@@ -196,7 +188,7 @@ fn read(flits: &[u64], routing: Routing) -> Delivery {
     let Some(head) = flits.first().and_then(|&flit| Head::parse(Flit::new(flit))) else {
         return Delivery::Damaged;
     };
-    // Fields that routers rewrite are not compared.
+    // Exclude the fields that routers rewrite from the comparison.
     let sent = head
         .with_vc(if head.is_response() { 4 } else { 0 })
         .with_non_minimal(false)
@@ -228,12 +220,12 @@ fn read(flits: &[u64], routing: Routing) -> Delivery {
     Delivery::Request(name, whole)
 }
 
-/// A NIC's requests that await replies, by packet id. Grows to the most that were ever outstanding
+/// A NIC's requests that await replies, by packet id. Grows to the largest number ever outstanding
 /// at once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outstanding {
     births: Vec<u64>,
-    /// Free ids: those of modes without a line hash, then those of each hash value.
+    /// Free ids: those for modes without a line hash, then those for each hash value.
     ids: [Ids; 1 + Lines::HASHES as usize],
     count: usize,
 }
@@ -241,21 +233,22 @@ pub(super) struct Outstanding {
 #[derive(Clone, Debug, Default)]
 struct Ids {
     free: Vec<u16>,
-    /// Ids used so far.
+    /// Number of ids allocated so far.
     used: u16,
 }
 
-/// Cache lines that a source writes at each target, in turn.
+/// Number of cache lines that a source writes at each target, in turn.
 const LINES: u32 = 64;
 
-/// Hash of the cache line that a source's request `sequence` writes; `None` in modes without one.
+/// Hash of the cache line that request `sequence` of a source writes; `None` in modes without a
+/// hash.
 #[inline]
 pub(super) fn line_hash(sequence: u32, routing: Routing) -> Option<u8> {
     let address = u64::from(sequence % LINES) * Lines::BYTES;
     routing.is_hashed().then(|| Lines::hash(address))
 }
 
-/// The packet id of a request without a response.
+/// The packet id of a request that gets no response.
 #[inline]
 pub(super) fn id_of(sequence: u32, routing: Routing) -> u16 {
     let number = sequence as u16;
@@ -274,7 +267,7 @@ impl Outstanding {
         self.count
     }
 
-    /// Whether an id is free for a request with that hash.
+    /// Whether an id is free for a request with the given hash.
     #[inline]
     pub(super) fn has_id(&self, hash: Option<u8>) -> bool {
         hash.is_none_or(|hash| {
@@ -283,7 +276,7 @@ impl Outstanding {
         })
     }
 
-    /// Takes an id for a request born at `birth`, to a line with that hash.
+    /// Allocates an id for a request generated at `birth`, to a line with the given hash.
     pub(super) fn begin(&mut self, birth: u64, hash: Option<u8>) -> u16 {
         self.count += 1;
         let ids = &mut self.ids[hash.map_or(0, |hash| 1 + usize::from(hash))];
@@ -299,7 +292,7 @@ impl Outstanding {
         id
     }
 
-    /// Ends the request that a reply is for and returns its birth; `None` if there is none.
+    /// Ends the request that a reply answers, and returns its birth; `None` if it does not exist.
     pub(super) fn end(&mut self, id: u16) -> Option<u64> {
         let birth = self
             .births
@@ -363,7 +356,7 @@ mod tests {
     fn any_wrong_bit_is_noticed() {
         let packet = Packet::request(name(), 5, Routing::Adaptive1);
         for index in 0..5 {
-            // Skip the head's virtual channel, routing state and length: they define the packet.
+            // Skip the head's virtual channel, routing state and length, which define the packet.
             for bit in 0..if index == 0 { 40 } else { 48 } {
                 let mut flits = packet.flits().to_vec();
                 flits[index] ^= 1 << bit;

@@ -1,4 +1,4 @@
-//! A NIC: an open-loop source, and a sink for what its link delivers.
+//! A NIC in virtual time: an open-loop source, and a sink for the packets that its link delivers.
 
 use phitwire_framing::aries::flit::{Flit, NodeId, Routing};
 
@@ -16,7 +16,7 @@ use phitwire::sim::direct::source::{NEVER, Source};
 type Shared = shared::Shared<Aries>;
 type Common = shared::Common<Aries>;
 
-/// Unit of ordering of requests.
+/// The scope within which requests are ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// Requests of one NIC to another.
@@ -35,23 +35,22 @@ impl Order {
     }
 }
 
-/// A source and sink behind one link.
 #[derive(Debug)]
 pub struct Terminal {
     common: Common,
     node: u32,
-    /// The link end; its buffer is always drained.
+    /// The link end. Its buffer is always drained.
     end: IdealEnd,
     assembly: Assembly,
     outstanding: Outstanding,
-    /// For modes that keep order: its unit, and the latest requests seen.
+    /// For modes that keep order: the scope, and the latest requests received.
     last_seen: Option<(Order, LastSeen)>,
 }
 
-/// Credits of a window that are not applied yet.
+/// Credits of a window that are not all applied yet.
 struct Coming<'a> {
     lanes: &'a [Returned; NIC_LANES],
-    /// Cycles whose credits are applied.
+    /// Cycles whose credits have been applied.
     done: u64,
 }
 
@@ -86,7 +85,7 @@ impl Terminal {
         }
     }
 
-    /// Takes the flits of a window; returns the freed slots.
+    /// Takes the flits of a window, and returns the freed slots.
     fn receive(
         &mut self,
         base: u64,
@@ -113,7 +112,7 @@ impl Terminal {
         freed
     }
 
-    /// A packet has arrived in cycle `now`.
+    /// Handles a packet that arrived in cycle `now`.
     pub(super) fn arrived(&mut self, now: u64, delivery: Delivery, shared: &mut Shared) {
         let tally = &mut shared.tally;
         tally.arrived_packets += 1;
@@ -157,8 +156,8 @@ impl Terminal {
         }
     }
 
-    /// Whether a later request of the same source has already arrived; with order per line, among
-    /// requests to the same lines.
+    /// Whether a later request of the same source has already arrived. With order per line, only
+    /// requests to the same lines count.
     fn is_overtaken(&mut self, name: Name) -> bool {
         self.last_seen.as_mut().is_some_and(|(order, seen)| {
             let lines = match order {
@@ -170,8 +169,8 @@ impl Terminal {
         })
     }
 
-    /// Sends what it can in a window with these credits; returns the cycles in which flits were
-    /// sent, by lane.
+    /// Sends what the credits of a window allow. Returns the cycles in which flits were sent, by
+    /// lane.
     fn transmit(
         &mut self,
         base: u64,
@@ -217,8 +216,8 @@ impl Terminal {
         sent
     }
 
-    /// Begins the next packet, in the first slot of `Pace::NIC` at or after `from` in which a
-    /// packet is ready and can be sent. `None` if the window has no such slot.
+    /// Begins the next packet in the first slot of `Pace::NIC` at or after `from` in which a packet
+    /// is ready and can be sent. Returns `None` if the window has no such slot.
     fn begin(
         &mut self,
         base: u64,
@@ -248,7 +247,7 @@ impl Terminal {
                 self.common.packet = Some((self.next_packet(may, shared)?, 0));
                 return Some(slot);
             }
-            // Sleep: nothing fits before credits arrive, or nothing else is ready before its cycle.
+            // Sleep until credits arrive or another packet is ready.
             let later = ready.into_iter().filter(|&ready| ready > now).min();
             let later = later.map_or(end, |ready| ready.min(end));
             let credit = coming.next().map_or(end, |next| base + next as u64);
@@ -364,7 +363,7 @@ impl Terminal {
         seen.swap_next();
     }
 
-    /// Sets whether requests of a source must arrive in order.
+    /// Sets the scope within which requests of a source must arrive in order.
     pub(super) fn expect_order(&mut self, order: Option<Order>) {
         self.last_seen = order.map(|order| (order, LastSeen::new()));
     }

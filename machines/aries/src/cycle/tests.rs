@@ -1,5 +1,3 @@
-//! Whole runs of dragonflies.
-
 use super::terminal::Order;
 use super::*;
 use crate::route::registers::PortKind;
@@ -22,7 +20,6 @@ pub(super) fn dragonfly(groups: u16, chassis: u8, blades: u8, nics: u8, global: 
     spec.generate().unwrap()
 }
 
-/// Options of a run and of its machine.
 #[derive(Clone)]
 pub(super) struct Asked {
     config: Config,
@@ -104,8 +101,8 @@ fn an_idle_router_has_the_latency_of_its_stages() {
 
 #[test]
 fn every_hop_takes_a_hundred_nanoseconds_and_its_cable() {
-    // A green, a black and a blue link; a set has nine flits, so that 14 of them lose a cycle or
-    // two on every link, and three or four on a blue one of 12.5 Gb/s.
+    // A green, a black and a blue link. A set has nine flits, so 14 of them lose a cycle or two on
+    // every link, and three or four on a blue link of 12.5 Gb/s.
     for (shape, cycles, lost) in [
         ((1, 1, 2, 1, 0), 40, 1),
         ((1, 2, 1, 1, 0), 50, 1),
@@ -131,7 +128,7 @@ fn a_reply_costs_another_way() {
     let mut config = config(10_000, Routing::Adaptive0);
     config.traffic.request_reply = true;
     let report = run(&dragonfly(1, 1, 1, 4, 0), &config, 1);
-    // One cycle at the target, and one flit instead of 14.
+    // The target adds one cycle, and the reply has one flit instead of 14.
     assert_eq!(report.latency_cycles.min, 2 * ONE_ROUTER + 1 - 13);
 }
 
@@ -164,7 +161,7 @@ fn every_mode_keeps_the_rules() {
 
 #[test]
 fn partitions_change_nothing() {
-    // Cut between groups; between chassis; between routers.
+    // Partitions are cut between groups, between chassis, and between routers.
     for (topology, grain) in [
         (dragonfly(3, 2, 2, 2, 4), Grain::Flit),
         (dragonfly(3, 2, 2, 2, 4), Grain::Packet),
@@ -203,7 +200,7 @@ fn nothing_is_left_behind_between_any_two_exchanges() {
 
 #[test]
 fn a_link_carries_nine_flits_in_ten_cycles() {
-    // Two routers of four NICs each, one link between them.
+    // Two routers of four NICs each, with one link between them.
     let topology = dragonfly(1, 1, 2, 4, 0);
     let report = run(&topology, &with("tornado", 900_000, Routing::Minimal), 1);
     let green = report.links.iter().find(|(kind, _)| *kind == "green");
@@ -211,15 +208,14 @@ fn a_link_carries_nine_flits_in_ten_cycles() {
     assert!(green.max > 0.88 && green.max <= 0.9 + 1e-3, "{green:?}");
 }
 
-/// Accepted load of the group adversary at full load.
 fn adversary(topology: &Dragonfly, routing: Routing) -> Report {
     run(topology, &with("group-adversarial", 1_000_000, routing), 2)
 }
 
 #[test]
 fn minimal_ways_give_the_adversary_the_links_between_two_groups_and_others_more() {
-    // Four routers with a NIC each: 10.24 flits per cycle into a group, which has two links to each
-    // of four others, at 12.5 Gb/s.
+    // Four routers with one NIC each send 10.24 flits per cycle into a group, which has two links
+    // of 12.5 Gb/s to each of four others.
     let topology = dragonfly(5, 1, 4, 1, 2);
     let minimal = adversary(&topology, Routing::Minimal).accepted_load;
     // Packets for either link wait in the same queues, which costs a tenth.
@@ -243,7 +239,8 @@ fn long_cables_send_nobody_round() {
         config.aries = AriesOptions::with_metres(Routing::Adaptive0, metres);
         run(&topology, &config, 1).other_ways.unwrap().1
     };
-    // Without a bias some packets go non-minimally whatever the cable: as many as with short ones.
+    // Without a bias some packets take non-minimal paths, as many with long cables as with short
+    // ones.
     let short = share([1, 3, 1]);
     for metres in [[1, 3, 20], [1, 3, 35]] {
         let more = share(metres) - short;
@@ -251,13 +248,13 @@ fn long_cables_send_nobody_round() {
     }
 }
 
-/// Conditions for the same packets on the same paths: see the test in the router, where packets
-/// meet no other.
+/// The conditions under which packets take the same paths in both grains; see the router's test,
+/// where packets meet no other.
 #[test]
 fn where_nobody_waits_a_packet_grain_costs_the_flits_behind_the_head() {
     let topology = dragonfly(3, 2, 2, 2, 4);
     let run = |grain| {
-        // With a bias, so that a packet just ahead does not divert one.
+        // With a bias, so that a packet just ahead does not divert another one.
         let mut config = config(10_000, Routing::Adaptive3);
         config.measure_cycles = 60_000;
         config.aries.grain = grain;
@@ -268,8 +265,8 @@ fn where_nobody_waits_a_packet_grain_costs_the_flits_behind_the_head() {
     let none = Some(("non-minimal", 0.0));
     assert_eq!((flits.other_ways, packets.other_ways), (none, none));
     assert!((flits.hops_mean - packets.hops_mean).abs() < 0.02);
-    // The 13 flits after the head arrive once per router: at the first 2.56 per cycle, at the
-    // others with tenth cycles between them. The output to the NIC keeps up with them.
+    // The 13 flits after the head add their time once per router: at the first router 2.56 arrive
+    // per cycle, at the others one per cycle except every tenth. The output to the NIC is as fast.
     let behind = 13.0 / 2.56 + 13.0 * (packets.hops_mean - 1.0);
     let more = packets.latency_cycles.mean - flits.latency_cycles.mean;
     assert!(
@@ -320,7 +317,7 @@ fn blue_links(topology: &Dragonfly) -> Vec<usize> {
     (0..topology.links.len()).filter(is_blue).collect()
 }
 
-/// A run of some 9 us with these faults, with any number of partitions.
+/// Runs about 9 us with these faults, with different numbers of partitions.
 fn broken(topology: &Dragonfly, faults: &[String], encoded: bool) -> Report {
     let mut config = config(200_000, Routing::Adaptive2);
     config.faults = faults.iter().map(|fault| fault.parse().unwrap()).collect();
@@ -354,14 +351,14 @@ fn links_and_routers_break_and_come_back_while_it_runs() {
     let report = broken(&topology, core::slice::from_ref(&one), false);
     assert_ne!(report.trace_hash, whole.trace_hash);
     assert!(report.packets + report.discarded_packets > whole.packets * 9 / 10);
-    // All links between two groups are gone: adaptive packets go over the third.
+    // All links between two groups have failed: adaptive packets go over the third group.
     let between: Vec<String> = blue[..4]
         .iter()
         .map(|link| format!("link {link} down at 2us"))
         .collect();
     let report = broken(&topology, &between, false);
     assert!(report.other_ways > whole.other_ways, "{report:?}");
-    // A link broken twice stays broken until it is repaired twice.
+    // A link that was broken twice works only after two repairs.
     let other = format!("link {} down at 4us for 2us", blue[0]);
     broken(&topology, &[one, other], false);
     let report = broken(
@@ -412,7 +409,7 @@ fn encoded_links_carry_what_direct_ones_do() {
         let hops = |report: &Report| (report.hops_mean - direct.hops_mean).abs();
         assert!(hops(&clean) < 0.1, "{clean:?}, {direct:?}");
         assert_eq!(encoded("", 3), clean);
-        // Frames overtake each other by many laps of six-bit numbers.
+        // Frames overtake each other by several wraps of six-bit numbers.
         encoded("delay 2us 2us duplicate 1%", 1);
         let lossy = encoded("loss 2%", 1);
         assert!(lossy.frames_lost > 0 && lossy.retransmitted_packets > 0);
@@ -426,7 +423,7 @@ mod canaries {
     use super::*;
     use phitwire::sim::direct::check::Violation;
 
-    /// Runs a little, lets `spoil` break something, runs to the end.
+    /// Runs for a while, lets `spoil` break something, and runs to the end.
     fn spoiled(routing: Routing, spoil: impl FnOnce(&mut DirectPart<Aries>)) -> Vec<Violation> {
         let topology = dragonfly(2, 2, 2, 2, 2);
         let config = config(300_000, routing);
@@ -519,7 +516,7 @@ mod canaries {
 
     #[test]
     fn packets_that_never_leave_are_noticed() {
-        // Before anything is in flight: no credit will return.
+        // Before any packet is in flight: no credit will return.
         let topology = dragonfly(2, 2, 2, 2, 2);
         let config = config(300_000, Routing::Minimal);
         let mut simulation = direct(&topology, &config, 1);

@@ -1,9 +1,9 @@
 //! Atomic operations on a word.
 //!
 //! The XC white paper names atomic add and conditional swap ("Remote Memory Access"), and for
-//! reductions logical, integer and floating point operations ("Reductions and Barriers"); the list
-//! is that of the GNI interface. Floating point minimum and maximum are IEEE 754's `minimumNumber`
-//! and `maximumNumber`: a number wins over a NaN, and -0 is smaller than +0.
+//! reductions logical, integer and floating point operations ("Reductions and Barriers"). The list
+//! of operations is that of the GNI interface. Floating point minimum and maximum are IEEE 754's
+//! `minimumNumber` and `maximumNumber`: they prefer a number to a NaN, and -0 is smaller than +0.
 
 use core::cmp::Ordering;
 
@@ -44,7 +44,7 @@ macro_rules! apply {
 apply!(apply_64, u64, f64);
 apply!(apply_32, u32, f32);
 
-/// The result of `op` on the word `old`; with 32 bits, the upper half is ignored and zero in the
+/// The result of `op` on the word `old`. With 32 bits, the upper half is ignored, and zero in the
 /// result.
 #[inline]
 pub(crate) fn apply(op: AmoOp, width: Width, old: u64, operands: Operands) -> u64 {
@@ -55,7 +55,7 @@ pub(crate) fn apply(op: AmoOp, width: Width, old: u64, operands: Operands) -> u6
     }
 }
 
-/// Whether an operation leaves every word unchanged and so only reads it.
+/// Whether the operation leaves every word unchanged, and so only reads it.
 pub(crate) fn is_read(op: AmoOp, operands: Operands) -> bool {
     matches!((op, operands.first), (AmoOp::Or, 0))
 }
@@ -84,7 +84,7 @@ mod tests {
             (AmoOp::IntMax, 5, minus(-6), 0, 5),
         ] {
             assert_eq!(on(op, Width::Bits64, old, first, second), new, "{op:?}");
-            // The sign of 32 bits is bit 31, and nothing carries above it.
+            // The sign of 32 bits is bit 31, and no carry goes beyond it.
             let short = on(op, Width::Bits32, old, first, second);
             assert_eq!(short, new & 0xffff_ffff, "{op:?}");
         }

@@ -2,15 +2,15 @@
 //!
 //! XC white paper, "Remote Memory Access": a 64-entry cache of atomic variables spares reads of
 //! host memory. "Host memory is updated each time the variable is updated. Lazy update mechanisms
-//! are also provided." Accesses through the NIC are coherent with it: a put evicts the words that
-//! it touches, a get sees the cached values.
+//! are also provided." Accesses through the NIC are coherent with the cache: a put evicts the words
+//! that it touches, and a get returns the cached values.
 
 use phitwire::nic::memory::{Memory, OutOfRange, WINDOW_BYTES};
 
 /// Entries of the cache (XC white paper, "Remote Memory Access").
 pub const AMO_CACHE_ENTRIES: usize = 64;
 const WORD: u64 = 8;
-/// The tag of an empty entry: no memory is so large.
+/// The tag of an empty entry: an address beyond any memory.
 const EMPTY: u64 = u64::MAX;
 
 /// When an atomic operation updates host memory.
@@ -19,7 +19,7 @@ pub enum AmoUpdate {
     /// With every operation.
     #[default]
     EachTime,
-    /// When the word is evicted, got or put, or the cache is flushed.
+    /// When the word is evicted, read by a get or overwritten by a put, or the cache is flushed.
     Lazy,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct AmoCacheCounts {
     pub writebacks: u64,
 }
 
-/// The memory of a node as its NIC sees it.
+/// The memory of a node, accessed through its NIC.
 #[derive(Debug)]
 pub(crate) struct CachedMemory {
     memory: Memory,
@@ -47,7 +47,7 @@ pub(crate) struct CachedMemory {
 }
 
 impl CachedMemory {
-    /// A memory of `bytes`, a multiple of eight.
+    /// Creates a memory of `bytes`, a multiple of eight.
     pub(crate) fn new(bytes: u64, update: AmoUpdate) -> Self {
         debug_assert!(
             bytes.is_multiple_of(WORD),
@@ -66,7 +66,7 @@ impl CachedMemory {
         }
     }
 
-    /// The memory without the cache: with lazy updates it may be stale.
+    /// The memory behind the cache, which may be stale with lazy updates.
     pub(crate) fn memory(&self) -> &Memory {
         &self.memory
     }
@@ -77,12 +77,11 @@ impl CachedMemory {
         &mut self.memory
     }
 
-    /// The memory, to attach and detach windows, whose words are never cached.
+    /// The memory, for attaching and detaching windows. Words in windows are never cached.
     pub(crate) fn windows_mut(&mut self) -> &mut Memory {
         &mut self.memory
     }
 
-    /// Writes the cache back to host memory.
     pub(crate) fn flush(&mut self) {
         while self.dirty != 0 {
             self.write_back(self.dirty.trailing_zeros() as usize);
@@ -103,7 +102,8 @@ impl CachedMemory {
         self.counts.writebacks += 1;
     }
 
-    /// Writes back what the cache holds of the `len` bytes at `address`; `forget` also evicts it.
+    /// Writes back the cached words that overlap the `len` bytes at `address`; `forget` also evicts
+    /// them.
     #[inline]
     fn settle(&mut self, address: u64, len: usize, forget: bool) {
         if self.filled == 0 || (!forget && self.dirty == 0) {
@@ -111,7 +111,7 @@ impl CachedMemory {
         }
         let first = address & !(WORD - 1);
         let span = address.saturating_add(len as u64) - first;
-        // Most accesses touch no cached word; this check has no branch per entry.
+        // Most accesses touch no cached word, so this check has no branch per entry.
         let touched = |tag: u64| tag.wrapping_sub(first) < span;
         if !self.tags.iter().fold(false, |any, &tag| any | touched(tag)) {
             return;
@@ -136,14 +136,13 @@ impl CachedMemory {
         self.memory.write(address, data)
     }
 
-    /// Fills `out` with the bytes at `address`.
     #[inline]
     pub(crate) fn read(&mut self, address: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
         self.settle(address, out.len(), false);
         self.memory.read(address, out)
     }
 
-    /// The current 64-bit word at `address` (a multiple of eight, in the memory), without side
+    /// The current 64-bit word at `address`, a multiple of eight in the memory. Has no side
     /// effects.
     pub(crate) fn peek_64(&self, address: u64) -> u64 {
         if let Some(entry) = self.tags.iter().position(|&tag| tag == address) {
@@ -155,8 +154,8 @@ impl CachedMemory {
         u64::from_le_bytes(word)
     }
 
-    /// Changes the 64-bit word at `address` (a multiple of eight) and returns its former value.
-    /// Words shared with a program are not cached: it sees each change at once.
+    /// Updates the 64-bit word at `address`, a multiple of eight, and returns its old value. Words
+    /// shared with a program are not cached, so that the program sees each change at once.
     pub(crate) fn update_64(
         &mut self,
         address: u64,
@@ -171,7 +170,7 @@ impl CachedMemory {
         Ok(old)
     }
 
-    /// Changes the 32-bit word at `address` (a multiple of four) and returns its former value.
+    /// Updates the 32-bit word at `address`, a multiple of four, and returns its old value.
     pub(crate) fn update_32(
         &mut self,
         address: u64,
@@ -188,7 +187,7 @@ impl CachedMemory {
         Ok(old)
     }
 
-    /// The entry of the word at `address`, fetched if necessary.
+    /// The cache entry of the word at `address`, which is fetched if necessary.
     fn fetch(&mut self, address: u64) -> Result<usize, OutOfRange> {
         self.clock += 1;
         if let Some(entry) = self.tags.iter().position(|&tag| tag == address) {
@@ -307,7 +306,7 @@ mod tests {
         for n in 1..=100 {
             eager.update_64(0, |w| w + 1).unwrap();
             lazy.update_64(0, |w| w + 1).unwrap();
-            // Other words come and go around it.
+            // Operations on other words evict it and each other.
             lazy.update_64(n * 8, |w| w + 1).unwrap();
             assert_eq!((bytes(&eager), bytes(&lazy)), (n, 0));
         }

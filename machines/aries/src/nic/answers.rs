@@ -1,17 +1,17 @@
 //! Responses that wait for the link; one may complete several requests.
 //!
-//! A put gets a response of its own, which costs routers as much as the put does. Where frames
-//! carry many requests, the responses wait together while the rest of the received requests are
-//! served, and those for one source that say only "done" are joined
-//! ([`Response::others`](phitwire_framing::aries::packet::Response)). Nothing is held back just to
-//! be joined.
+//! A response to a put normally costs routers as much as the put does. Where frames carry many
+//! requests, the responses wait until the other received requests have been served, and those to
+//! one source that say only "done" are joined
+//! ([`Response::others`](phitwire_framing::aries::packet::Response)). No response is delayed only
+//! to be joined.
 
 use phitwire_framing::aries::flit::Head;
 use phitwire_framing::aries::packet::{MAX_DATA, MAX_JOINED, Response, write_others};
 
 use super::packet_buf::{PacketBuf, PacketQueue};
 
-/// The response at the end of the queue, if others may join it.
+/// The last response in the queue, while others may join it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Open {
     head: Option<Head>,
@@ -21,14 +21,14 @@ struct Open {
 }
 
 impl Open {
-    /// Starts the next response in the queue: copying a new value would stall on its stores.
+    /// Starts the next response in place: copying a new value would stall on its stores.
     #[inline]
     const fn begin(&mut self, head: Option<Head>) {
         self.head = head;
         self.len = 0;
     }
 
-    /// Joins a response of one flit if it says the same and there is room.
+    /// Joins a response of one flit if it is equivalent and there is room.
     #[inline]
     fn takes(&mut self, head: Head) -> bool {
         let what = |head: Head| (head.destination(), head.routing(), head.code());
@@ -46,9 +46,9 @@ impl Open {
 
 /// Responses queued for the link, oldest first.
 ///
-/// Call order: write to [`vacant`](Self::vacant) and call [`push_vacant`](Self::push_vacant) for
-/// each response; [`close`](Self::close), then [`front`](Self::front) and
-/// [`pop_front`](Self::pop_front) as the link takes them.
+/// Call order: for each response write to [`vacant`](Self::vacant) and call
+/// [`push_vacant`](Self::push_vacant). Then call [`close`](Self::close), and [`front`](Self::front)
+/// and [`pop_front`](Self::pop_front) while the link takes responses.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     queue: PacketQueue,
@@ -58,7 +58,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// An empty queue; with `joins`, one response may complete several requests.
+    /// Creates an empty queue; with `joins`, one response may complete several requests.
     pub(crate) fn new(joins: bool) -> Self {
         Self {
             joins,
@@ -66,13 +66,12 @@ impl Answers {
         }
     }
 
-    /// Queued packets.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// Responses joined to another.
+    /// Number of responses that were joined to another.
     pub(crate) fn joined(&self) -> u64 {
         self.joined
     }
@@ -83,7 +82,7 @@ impl Answers {
         self.queue.vacant()
     }
 
-    /// Appends the response that was written to [`vacant`](Self::vacant), or lets it join the last.
+    /// Appends the response in [`vacant`](Self::vacant), or joins it to the last one.
     #[inline]
     pub(crate) fn push_vacant(&mut self) {
         if !self.joins {
@@ -102,7 +101,7 @@ impl Answers {
         self.open.begin(head);
     }
 
-    /// Closes the last response to others, so that it may leave.
+    /// Ends joining to the last response, so that it can be sent.
     #[inline]
     pub(crate) fn close(&mut self) {
         self.finish_last();
@@ -134,7 +133,6 @@ impl Answers {
             .expect("a list of numbers fits into a packet");
     }
 
-    /// The oldest packet.
     #[inline]
     pub(crate) fn front(&self) -> Option<&PacketBuf> {
         debug_assert!(
@@ -144,7 +142,6 @@ impl Answers {
         self.queue.front()
     }
 
-    /// Removes the oldest packet, if any.
     #[inline]
     pub(crate) fn pop_front(&mut self) {
         self.queue.pop_front();
@@ -174,7 +171,7 @@ mod tests {
         answers.push_vacant();
     }
 
-    /// Packets sent: of each the number of the first request, and of all others.
+    /// The request numbers in each sent packet, the first request's number first.
     fn sent(answers: &mut Answers) -> Vec<Vec<u16>> {
         answers.close();
         let mut all = Vec::new();
@@ -200,7 +197,6 @@ mod tests {
         }
         assert_eq!((answers.len(), answers.joined()), (1, 5));
         assert_eq!(sent(&mut answers), [ids]);
-        // Join as many responses as fit.
         for id in 0..100 {
             write(&mut answers, done(id), &[]);
         }

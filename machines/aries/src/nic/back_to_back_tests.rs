@@ -1,4 +1,4 @@
-//! Two NICs joined by a link.
+//! Two NICs connected by a link.
 
 use phitwire_framing::aries::flit::{Flit, Head};
 use phitwire_framing::aries::frame::SetFrame;
@@ -19,7 +19,7 @@ pub(super) trait JoinedNics: Sized {
     fn with(configs: [AriesNicConfigBuilder; 2], netem: &str) -> Self;
     fn new(netem: &str) -> Self;
     fn drain(&mut self);
-    /// Posts from `from` to the other, stepping while there is no room; collects completions in
+    /// Posts from `from` to the other NIC, stepping while there is no room. Collects completions in
     /// `ends`.
     fn post(
         &mut self,
@@ -89,7 +89,6 @@ impl JoinedNics for Joined {
     }
 }
 
-/// A NIC with long timeouts.
 fn patient(index: usize) -> AriesNicConfigBuilder {
     config(index).request_timeout(Duration::from_ms(500))
 }
@@ -133,7 +132,7 @@ fn a_transfer_goes_on_as_long_as_the_link_takes_it() {
     joined.nics[0].transfer(now, 0, long).unwrap();
     joined.nics[0].advance(now);
     let posted = joined.nics[0].counters().puts_posted;
-    // More than may wait in front of the link; 14 flits each.
+    // More than may wait for the link, 14 flits each.
     assert!(
         (4096 / 14..4096 / 14 + 2 * 64).contains(&posted),
         "{posted}"
@@ -156,7 +155,7 @@ fn a_transfer_fills_four_fifths_of_a_long_cable() {
     let begin = joined.now;
     joined.nics[0].transfer(begin, 0, transfer).unwrap();
     joined.drain();
-    // Round trips of two milliseconds with the most pieces outstanding.
+    // Round trips of two milliseconds with the maximum of outstanding pieces.
     let least = Duration::from_ms(2).times(pieces / u64::from(MAX_OUTSTANDING));
     let took = joined.now.since(begin);
     assert!(
@@ -199,7 +198,7 @@ fn sixty_four_bytes_are_14_and_1_and_3_and_12_flits_on_the_wire() {
     }
 }
 
-/// Both sides add to counters of the other at once; every word counts its additions.
+/// Both sides concurrently add to counters of the other; every word must count its additions.
 fn atomics_are_exact(netem: &str, rounds: u64) {
     // A link with 5 % loss takes several round trips to recover.
     let mut joined = Joined::with([patient(0), patient(1)], netem);
@@ -221,7 +220,7 @@ fn atomics_are_exact(netem: &str, rounds: u64) {
         fetched[usize::from(node == NODES[1]) * 16 + offset as usize / 8].push(old);
     }
     for (index, values) in fetched.iter_mut().enumerate() {
-        // Every value in between is seen once: nothing was lost or done twice.
+        // Every intermediate value is seen once: no addition was lost or repeated.
         values.sort_unstable();
         let sum = joined.word(index / 16, index as u64 % 16 * 8);
         assert!(values.iter().copied().eq(0..sum), "{netem}: word {index}");
@@ -312,7 +311,7 @@ fn a_cut_link_is_reported_by_time_outs_and_comes_back() {
     assert!(ends.iter().all(|end| end.outcome == timed_out));
     joined.impair("");
     joined.run(SECOND);
-    // In-flight packets may arrive late; they complete nothing a second time.
+    // Late packets may still arrive, but complete nothing a second time.
     joined.fetch(&mut ends);
     assert_eq!(ends.len(), 100);
     joined.post(0, put(&[2; 8]), 8, &mut ends);
@@ -324,7 +323,7 @@ fn a_cut_link_is_reported_by_time_outs_and_comes_back() {
 
 #[test]
 fn requests_wait_while_responses_cannot_leave_and_nothing_is_lost() {
-    // Only gets in both directions, whose responses are much longer than they are.
+    // Only gets, in both directions; their responses are much longer than the requests.
     let mut joined = Joined::new("");
     let mut ends = Vec::new();
     for n in 0..4_000 {
@@ -387,7 +386,7 @@ fn link_events_and_deadlines_are_the_nodes() {
     assert_eq!(nic.poll_frame(joined.now, 1, &mut [0; 1472]), None);
 }
 
-/// One response covers puts of one frame, and each completes separately.
+/// One response covers the puts of a frame, and each put completes separately.
 #[test]
 fn puts_that_come_together_are_answered_together() {
     const PUTS: u64 = 400;
@@ -397,7 +396,7 @@ fn puts_that_come_together_are_answered_together() {
         let mut ends = Vec::new();
         for n in 0..PUTS {
             joined.post(0, put(&n.to_le_bytes()), n * 8, &mut ends);
-            // Some are rejected, and those responses are not joined.
+            // Some puts are rejected, and their responses are not joined.
             if n % 50 == 0 {
                 joined.post(0, put(&[1]), MEMORY, &mut ends);
             }

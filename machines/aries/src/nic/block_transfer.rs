@@ -1,4 +1,4 @@
-//! A block transfer: its descriptor, its state, and the packets that it is cut into.
+//! A block transfer: its descriptor, its state and its packets.
 
 use phitwire_framing::aries::flit::{NodeId, Routing};
 use phitwire_framing::aries::packet::{Command, MAX_DATA, Status};
@@ -19,65 +19,57 @@ use phitwire::time::{Duration, Time};
 
 /// Longest transfer, in bytes: 4 GB (XC white paper, "Remote Memory Access").
 pub const MAX_TRANSFER_BYTES: u64 = 1 << 32;
-/// A send's wait for a receive doubles up to this.
+/// A send that found no receive waits before its next announcement; the wait doubles up to this
+/// limit.
 const LONGEST_WAIT: Duration = Duration::from_ms(10);
-/// Bytes of a piece.
+/// Bytes of a piece of a transfer.
 const PIECE: u64 = MAX_DATA as u64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockOperation {
-    /// Writes local memory to the target's.
+    /// Writes local memory to the target's memory.
     Put {
-        /// Memory domain handle.
         handle: u16,
-        /// Protection key.
         key: u16,
-        /// First byte in the domain.
+        /// First byte in the target's domain.
         offset: u64,
     },
     /// Reads the target's memory into local memory.
     Get {
-        /// Memory domain handle.
         handle: u16,
-        /// Protection key.
         key: u16,
-        /// First byte in the domain.
+        /// First byte in the target's domain.
         offset: u64,
     },
     /// Sends local memory to a receive posted by the target.
-    Send {
-        /// Protection key of the receive.
-        key: u16,
-    },
+    Send { key: u16 },
 }
 
-/// A descriptor for the block transfer engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockTransfer {
     pub target: Target,
     pub operation: BlockOperation,
     /// First byte in local memory.
     pub local: u64,
-    /// Bytes, up to [`MAX_TRANSFER_BYTES`].
+    /// Length in bytes, up to [`MAX_TRANSFER_BYTES`].
     pub length: u64,
-    /// Routing mode of the packets.
     pub routing: Routing,
-    /// Waits until all transfers queued earlier, on any channel, have ended.
+    /// Whether to wait until all transfers queued earlier, on any channel, have ended.
     pub fence: bool,
-    /// Payload of an event at the target once all of a put is in its memory; `None`: no event.
+    /// Payload of the event that the target gets once all bytes of a put are in its memory; `None`
+    /// for no event.
     pub event: Option<u64>,
-    /// Repeated in the completion.
+    /// Value repeated in the completion.
     pub user: u64,
 }
 
-/// Why a transfer was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BlockError {
     #[error("channel {0} does not exist")]
     Channel(usize),
     #[error("the channel or the completion queue is full")]
     QueueFull,
-    /// Longer than [`MAX_TRANSFER_BYTES`].
+    /// The transfer is longer than [`MAX_TRANSFER_BYTES`].
     #[error("a transfer of {0} bytes: at most 4 GB are allowed")]
     Length(u64),
     #[error("the bytes are outside the local memory")]
@@ -98,18 +90,17 @@ pub(super) struct Queued {
     pub(super) queued: Time,
 }
 
-/// In order.
+/// Stages of a transfer, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
-    /// A send to be announced at `.0`.
+    /// A send will be announced at this time.
     Announcing(Time),
-    /// A send whose announcement is in flight.
+    /// The announcement of a send is in flight.
     Announced,
-    /// Pieces are sent and acknowledged.
+    /// Pieces are being sent and acknowledged.
     Streaming,
-    /// The last packet must be sent: the event, or the end of a failed send.
+    /// The last packet must be sent: the event of a put, or the end of a failed send.
     Ending,
-    /// The last packet is in flight.
     Ended,
 }
 
@@ -125,17 +116,17 @@ pub(super) struct Active {
     pub(super) channel: u8,
     pub(super) ssid: u16,
     pub(super) stage: Stage,
-    /// First byte not requested yet.
+    /// First byte that has not been requested yet.
     pub(super) next: u64,
     pub(super) outstanding: u32,
     pub(super) acknowledged: u64,
     pub(super) failure: Option<Failure>,
-    /// For a send: the handle assigned by the target.
+    /// For a send: the handle that the target assigned.
     pub(super) handle: u16,
     pub(super) attempts: u32,
-    /// For a send: whether it still lacks a receive.
+    /// Whether this is a send without a receive so far.
     pub(super) is_untaken: bool,
-    /// Whether the last piece announces the whole block: see [`Active::tells`].
+    /// Whether the last piece announces the complete block: see [`Active::tells`].
     pub(super) tells: bool,
 }
 
@@ -145,7 +136,8 @@ pub(super) struct Piece {
     pub(super) handle: u16,
     pub(super) key: u16,
     pub(super) address: u64,
-    /// Data bytes in the packet, and their address if in local memory.
+    /// Number of data bytes in the packet, and their address in local memory, if that is their
+    /// source.
     pub(super) sent: u8,
     pub(super) from: Option<u64>,
     pub(super) answer_bytes: u8,
@@ -153,14 +145,13 @@ pub(super) struct Piece {
 }
 
 impl Active {
-    /// Bytes not requested yet.
     pub(super) fn left(&self) -> u64 {
         self.what.transfer.length - self.next
     }
 
-    /// For a block of a traffic run: whether its last piece announces the whole block. It must be
-    /// long enough to identify the block; since the target counts pieces, it need not wait for the
-    /// responses to the others.
+    /// Whether the last piece of a block of a traffic run announces the complete block. That piece
+    /// must be long enough to identify the block. It need not wait for the responses to the others,
+    /// since the target counts pieces.
     pub(super) fn tells(owner: TransferOwner, transfer: &BlockTransfer) -> bool {
         let BlockOperation::Put { offset, .. } = transfer.operation else {
             return false;
@@ -172,7 +163,7 @@ impl Active {
             && (u64::from(NUMBERED_BYTES)..transfer.length).contains(&last)
     }
 
-    /// Whether a packet follows once all pieces have ended.
+    /// Whether a last packet follows when all pieces have ended.
     pub(super) fn has_ending(&self) -> bool {
         let BlockTransfer {
             operation, event, ..
@@ -211,8 +202,8 @@ impl Active {
         }
     }
 
-    /// Whether a packet id is free for the next packet. Adaptive packets find one whenever there is
-    /// room.
+    /// Whether a packet id is free for the next packet. Adaptive packets find an id whenever there
+    /// is room.
     pub(super) fn finds_id(&self, requester: &Requester) -> bool {
         let routing = self.what.transfer.routing;
         let piece = match self.stage {
@@ -225,8 +216,7 @@ impl Active {
         requester.has_id(routing, piece.address | piece.ssid_bits(self.ssid))
     }
 
-    /// The next piece of data.
-    #[inline(always)] // Most packets are pieces, and a result passed through memory stalls.
+    #[inline(always)] // Most packets are pieces, and a result passed through memory would stall.
     pub(super) fn piece(&self) -> Piece {
         let transfer = &self.what.transfer;
         let local = transfer.local + self.next;
@@ -318,7 +308,8 @@ impl Active {
         self.stage = Stage::Streaming;
     }
 
-    /// The target has no receive now: the send waits, longer each time, but not forever.
+    /// The target has no receive now. The send waits, longer each time, up to its number of
+    /// attempts.
     pub(super) fn refused<T>(
         &mut self,
         now: Time,
@@ -342,7 +333,7 @@ impl Active {
 }
 
 impl Piece {
-    /// The upper bits of the SSID, for the address of a packet with room for them.
+    /// The upper bits of the SSID, for the address field of packets with room for them.
     pub(super) fn ssid_bits(&self, ssid: u16) -> u64 {
         match self.command {
             Command::Message { .. } | Command::Control { code: EVENT_CODE } => high_ssid(ssid),

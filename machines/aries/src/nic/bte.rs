@@ -1,15 +1,17 @@
 //! The block transfer engine: long transfers between local and remote memory.
 //!
 //! XC white paper, "Remote Memory Access": descriptors of up to 4 GB are queued and executed
-//! asynchronously, as puts and gets at a target address or as sends to a receive posted there; four
-//! channels work at once. A transfer is cut at the target's multiples of 64 bytes, so that all
-//! pieces but the first and the last are whole packets. A channel starts its next transfer when the
-//! last piece is sent, not when its response arrives, so that short transfers do not cost a round
-//! trip each. A send leaves its channel after its announcement; once the target accepts that, the
-//! rest takes turns with the channels. Transfers complete in any order, even on one channel, unless
-//! fenced. A channel whose transfer may send nothing more to its [target](super::transfer_targets)
-//! continues with one to another target. If a target does not respond for a whole timeout, the
-//! transfers queued for it fail.
+//! asynchronously, as puts and gets at a target address or as sends to a receive posted there. Four
+//! channels work concurrently.
+//!
+//! A transfer is cut at multiples of 64 bytes at the target, so that all pieces but the first and
+//! the last are full packets. A channel starts its next transfer when the last piece is sent, not
+//! when its response arrives, so that short transfers do not cost a round trip each. A send leaves
+//! its channel after its announcement; once the target accepts it, its data takes turns with the
+//! channels. Transfers complete in any order, even on one channel, unless fenced. When a channel's
+//! transfer may send nothing more to its [target](super::transfer_targets) for now, the channel
+//! continues with a transfer to another target. If a target does not respond for a whole timeout,
+//! the transfers queued for it fail.
 
 mod failing;
 
@@ -35,31 +37,30 @@ use phitwire::time::{Duration, Time};
 
 /// Concurrent block transfers (XC white paper, "Remote Memory Access").
 pub const CHANNELS: usize = 4;
-/// Maximum number of transfers queued on one channel.
 pub const MAX_QUEUED_TRANSFERS: usize = 256;
-/// Limit on open sends. A target has room for `MAX_ARRIVING` messages, also from other nodes.
+/// Maximum number of open sends. A target has room for `MAX_ARRIVING` messages, including those
+/// from other nodes.
 const MAX_SENDS: usize = MAX_ARRIVING * 3 / 4;
-/// Limit on sends of one owner without a receive: if their receives are never posted, room is left
-/// for others.
+/// Maximum number of sends of one owner without a receive, so that others have room even if these
+/// receives are never posted.
 const MAX_UNTAKEN_OF_ONE: u8 = 16;
-/// The limit while no send waits for a receive: announcements are then still in flight.
+/// The same limit while no send waits for a receive, so that the announcements are still in flight.
 const MAX_ANNOUNCED_OF_ONE: u8 = 32;
-/// Participants in the round robin: the channels, and the sends that have left theirs.
+/// Participants of the round robin: the channels, and the sends that have left theirs.
 const LANES: usize = CHANNELS + 1;
-/// Requests queued for the link above which transfers add none, so that single requests do not wait
-/// behind a megabyte.
+/// Transfers queue no packets while this many requests wait for the link, so that single requests
+/// do not wait behind a megabyte.
 const QUEUE_AHEAD: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransferOwner {
-    /// A client, or (0) the node; gets a completion.
+    /// A client, or the node itself (0), which gets a completion.
     User(u8),
-    /// A traffic run.
     Run,
 }
 
 impl TransferOwner {
-    /// Runs have no sends.
+    /// An index for sends; runs have none.
     const fn index(self) -> usize {
         match self {
             Self::User(number) => number as usize,
@@ -76,40 +77,39 @@ pub(crate) struct TransferEnded {
     pub queued: Time,
     pub bytes: u64,
     pub failure: Option<Failure>,
-    /// No packet was sent.
+    /// Whether no packet of the transfer was sent.
     pub unsent: bool,
 }
 
 #[derive(Debug, Default)]
 struct Channel {
     queue: VecDeque<Queued>,
-    /// Slot of the transfer being sent; the channel waits for it if it fails or is a send.
+    /// Slot of the transfer being sent. The channel waits for its end if it fails or is a send.
     sending: Option<u8>,
 }
 
-/// The engine of one NIC.
 #[derive(Debug)]
 pub(crate) struct BlockTransferEngine {
     channels: [Channel; CHANNELS],
     slots: Slots,
-    /// Slots with only the last packet left to send; all others have their responses.
+    /// Slots with only the last packet left to send, because all other packets have their
+    /// responses.
     ending: VecDeque<u8>,
-    /// Slots of sends that have left their channel and have data to send, in turn.
+    /// Slots of sends that have left their channel and have data to send, in turn order.
     taken: VecDeque<u8>,
-    /// Slots of sends that wait to announce themselves again.
+    /// Slots of sends that will be announced again.
     waiting: Vec<u8>,
-    /// Slots moved off their channel until their target has room.
+    /// Slots that left their channel until their target has room.
     parked: Vec<u8>,
-    /// Slots whose source bytes are no longer readable.
+    /// Slots whose source bytes can no longer be read.
     unread: Vec<u8>,
-    /// Open sends.
     sends: usize,
-    /// Open sends without a receive, by owner.
+    /// Number of open sends without a receive, by owner.
     untaken_of: [u8; 1 << u8::BITS],
     turn: usize,
     serial: u64,
-    /// Targets of queued and open transfers. They share the packets that transfers may have
-    /// outstanding; the rest is reserved for single requests.
+    /// Targets of queued and open transfers. They share the part of the outstanding packets that
+    /// transfers may use; the rest is reserved for single requests.
     targets: Targets,
     /// Serial numbers of queued and open transfers.
     open: BTreeSet<u64>,
@@ -143,7 +143,6 @@ impl BlockTransferEngine {
         }
     }
 
-    /// Queues a transfer to `node` on a channel.
     pub(crate) fn queue(
         &mut self,
         now: Time,
@@ -186,32 +185,29 @@ impl BlockTransferEngine {
         Ok(())
     }
 
-    /// Whether any channel can queue another transfer.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         let has_room = |channel: &Channel| channel.queue.len() < MAX_QUEUED_TRANSFERS;
         self.channels.iter().any(has_room)
     }
 
-    /// The channel with the shortest queue, unless full.
+    /// The channel with the shortest queue, if that has room.
     pub(crate) fn idlest(&self) -> Option<usize> {
         let queued = |&channel: &usize| self.channels[channel].queue.len();
         let idlest = (0..CHANNELS).min_by_key(queued)?;
         (queued(&idlest) < MAX_QUEUED_TRANSFERS).then_some(idlest)
     }
 
-    /// Transfers queued or open.
     pub(crate) fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// Open transfers.
     #[cfg(test)]
     pub(crate) fn under_way(&self) -> usize {
         self.slots.find(|_| true).len()
     }
 
-    /// The next ended transfer; with `runs`, of any owner.
+    /// The next ended transfer: of users, or with `runs` of any owner.
     #[inline]
     pub(crate) fn next_ended(&mut self, runs: bool) -> Option<TransferEnded> {
         let may = |ended: &&TransferEnded| runs || ended.owner != TransferOwner::Run;
@@ -219,7 +215,7 @@ impl BlockTransferEngine {
         self.ended.pop_front()
     }
 
-    /// When the next send retries its announcement.
+    /// When the next send is announced again.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.waiting
             .iter()
@@ -227,8 +223,8 @@ impl BlockTransferEngine {
             .min()
     }
 
-    /// Starts and sends what it can: first the last packets of transfers, then packets of the
-    /// channels in turn. Returns whether anything was sent.
+    /// Starts transfers and sends their packets, first the last packets of transfers, then packets
+    /// of the channels in turn. Returns whether anything was sent.
     pub(crate) fn issue(
         &mut self,
         now: Time,
@@ -275,7 +271,7 @@ impl BlockTransferEngine {
     }
 
     /// The first transfer that may begin on a channel, and its queue position. Skips sends that
-    /// wait for others to end and transfers whose target has no room, but never a fence.
+    /// must wait for others and transfers whose target has no room, but never a fence.
     fn first_to_start(&self, now: Time, channel: usize) -> Option<(usize, Queued)> {
         let bounds = [MAX_UNTAKEN_OF_ONE, MAX_ANNOUNCED_OF_ONE];
         let most_untaken = bounds[usize::from(self.waiting.is_empty())];
@@ -300,16 +296,16 @@ impl BlockTransferEngine {
         None
     }
 
-    /// Whether a channel may begin another transfer: it sends none, or its target has no room and
-    /// there are other targets.
+    /// Whether a channel may begin another transfer: it sends none, or the present target has no
+    /// room and there are other targets.
     fn is_free(&self, now: Time, index: usize) -> bool {
         self.channels[index].sending.is_none_or(|slot| {
             self.targets.are_several() && !self.targets.has_room(now, self.slots.target(slot))
         })
     }
 
-    /// Begins the next transfer of a free channel unless a fence forbids it. Returns whether one
-    /// began; one without bytes and event has also ended.
+    /// Begins the next transfer of a free channel unless a fence prevents it. Returns whether one
+    /// began. A transfer without bytes and event also ends here.
     fn start(&mut self, now: Time, index: usize, transactions: &mut Transactions) -> bool {
         let mut started = false;
         while self.is_free(now, index)
@@ -345,13 +341,13 @@ impl BlockTransferEngine {
             });
             self.channels[index].sending = Some(slot);
             started = true;
-            self.proceed(slot, transactions); // One without bytes has nothing to wait for.
+            self.proceed(slot, transactions); // A transfer without bytes has nothing to wait for.
         }
         started
     }
 
-    /// Sends one packet of a send that has left its channel, in turn. Returns whether there was
-    /// one.
+    /// Sends one packet of the next send that has left its channel, if there is one. Returns
+    /// whether there was one.
     fn step_taken(
         &mut self,
         now: Time,
@@ -379,7 +375,7 @@ impl BlockTransferEngine {
         false
     }
 
-    /// Sends one packet of a transfer, if any. After the last piece or the announcement, the
+    /// Sends one packet of a transfer, if it has any. After the last piece or the announcement, the
     /// channel is free.
     fn step(
         &mut self,
@@ -407,7 +403,8 @@ impl BlockTransferEngine {
         if let Some(local) = piece.from
             && memory.read(local, &mut data[..sent]).is_err()
         {
-            // The bytes were checked when queued, but a program may unmap its own memory.
+            // The bytes were checked when the transfer was queued, but a program may have unmapped
+            // its memory since.
             active.failure.get_or_insert(Failure::LocalMemory);
             if let Stage::Announcing(_) = active.stage {
                 active.stage = Stage::Ended;
@@ -453,13 +450,13 @@ impl BlockTransferEngine {
         true
     }
 
-    /// A transfer that has left its channel has nothing to send.
+    /// Removes a transfer that has left its channel from the lists of slots with something to send.
     fn take_out(&mut self, slot: u8) {
         self.taken.retain(|&taken| taken != slot);
         self.parked.retain(|&parked| parked != slot);
     }
 
-    /// The channel need not wait for this transfer any more.
+    /// Lets the channel continue without waiting for this transfer.
     fn leave_channel(&mut self, slot: u8) {
         let channel = usize::from(self.slots.get(slot).channel);
         let sending = &mut self.channels[channel].sending;
@@ -468,7 +465,7 @@ impl BlockTransferEngine {
         }
     }
 
-    /// A packet has ended; `data` is the response's.
+    /// Handles the end of a packet; `data` comes from the response.
     pub(crate) fn answered(
         &mut self,
         now: Time,
@@ -505,9 +502,10 @@ impl BlockTransferEngine {
         }
         if step == TransferStep::Open && active.failure.is_some() {
             match answer {
-                // Do not notify the target: it did not accept the send, or its own timeout ends it.
+                // Do not notify the target: it has not accepted the send, or its own timeout ends
+                // the message.
                 Err(_) => active.stage = Stage::Ended,
-                // Succeed: all data arrived, although the source had given up.
+                // The send succeeded: all data arrived, although this source had given up.
                 Ok(_) if active.left() == 0 => active.failure = None,
                 Ok(_) => {}
             }
@@ -525,7 +523,8 @@ impl BlockTransferEngine {
         }
     }
 
-    /// Advances the stage, or ends the transfer, once nothing is outstanding or left to send.
+    /// Advances to the next stage, or ends the transfer, once nothing is outstanding or left to
+    /// send.
     fn proceed(&mut self, slot: u8, transactions: &mut Transactions) {
         let active = self.slots.get(slot);
         if active.is_untaken && active.stage >= Stage::Streaming {

@@ -1,8 +1,9 @@
 //! Collective operations of local programs.
 //!
-//! Each engine belongs to one program at a time. Its tree has the key of the program's job, so that
-//! other contributions do not count. If a program ends while it waits for an operation, the others
-//! learn that at once; if it ended before they joined, they learn it when their patience ends.
+//! Each engine belongs to one program at a time. The tree has the key of the program's job, so that
+//! contributions of other jobs are rejected. If a program exits while it waits for an operation,
+//! the other participants fail at once; if it exits before they joined, they fail when their
+//! patience ends.
 
 use phitwire_framing::door::{CollectiveRequest, Completion as Told, Local, Reduction, Status};
 
@@ -19,7 +20,6 @@ use phitwire::time::{Duration, Time};
 /// Maximum number of participants in a program's tree: the number of processor numbers.
 const MOST_PARTICIPANTS: u64 = 1 << 16;
 
-/// Owners of the engines.
 pub(super) type Owners = [Option<Client>; ENGINES];
 
 fn collective_of(op: Reduction) -> Result<Collective, Status> {
@@ -55,8 +55,8 @@ impl AriesNic {
             CollectiveRequest::SetUp { .. } if owner.is_some_and(|owner| owner != client) => {
                 Taken::refused(Status::Busy)
             }
-            // Delay the setup: a NIC that has just restarted must not send requests yet, and
-            // the others' patience could end before it may.
+            // Delay the setup: a NIC that has just restarted must not send requests yet, and the
+            // patience of the others could end first.
             CollectiveRequest::SetUp { .. } if !self.interface.may_ask(now) => Taken::Later,
             CollectiveRequest::SetUp { .. } => done(self.set_up_for(client, engine, request)),
             _ if owner != Some(client) => Taken::refused(Status::NotYours),
@@ -74,7 +74,7 @@ impl AriesNic {
                     return Taken::refused(Status::Busy);
                 }
                 self.clients.engines[engine] = None;
-                // The unit still sends results and failures that neighbours lack.
+                // The unit still delivers results and failures that neighbours lack.
                 self.interface.leave_collective(now, engine);
                 done(Ok(()))
             }
@@ -119,7 +119,7 @@ impl AriesNic {
         Ok(())
     }
 
-    /// The processor numbers in a client's data.
+    /// Reads processor numbers from a client's data.
     fn numbers_of(&mut self, client: Client, bytes: u64, part: Local) -> Result<Vec<u16>, Status> {
         let is_list = part.bytes.is_multiple_of(2) && part.bytes > 0;
         if !is_list || part.bytes > 2 * MOST_PARTICIPANTS {
@@ -166,7 +166,7 @@ impl AriesNic {
         }
     }
 
-    /// Reason for the missing result, and the node that caused it.
+    /// Reason for a missing result, and the node that caused it.
     fn reason_of(&self, failure: CollectiveFailure) -> (Status, u64) {
         let (status, node) = match failure {
             CollectiveFailure::Mismatch => return (Status::Mismatch, 0),
@@ -180,7 +180,6 @@ impl AriesNic {
         (status, self.clients.number_of(node).into())
     }
 
-    /// The next ended collective operation of a client.
     pub(super) fn collective_ended(&mut self) -> Option<(Client, Told)> {
         let unit = &mut self.interface.collective;
         let ended = unit.poll_completion_of(|user| client_of(user).is_some())?;
@@ -205,7 +204,7 @@ impl AriesNic {
         Some((client, told))
     }
 
-    /// A client that is gone leaves its engines.
+    /// Removes an exited client from its engines.
     pub(super) fn leave_engines(&mut self, now: Time, client: Client) {
         for engine in 0..ENGINES {
             if self.clients.engines[engine] == Some(client) {

@@ -1,4 +1,5 @@
-//! Unsolicited events for the local programs of a NIC, and the numbers by which they know others.
+//! Unsolicited events for the local programs of a NIC, and the numbers by which programs know other
+//! nodes.
 
 use phitwire_framing::door::{Completion as Told, Status};
 
@@ -8,7 +9,6 @@ use super::completion::TargetEvent;
 use phitwire::nic::local::Client;
 
 impl AriesNic {
-    /// Updates the virtual numbers of nodes.
     pub(super) fn number_nodes(&mut self) {
         let nodes = self.virtual_nodes();
         let numbers = (0..=u16::MAX).map_while(|number| Some((nodes.get(number.into())?, number)));

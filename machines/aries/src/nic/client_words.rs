@@ -1,5 +1,5 @@
-//! Translates requests, operations and completions to and from the terms of the
-//! [door](phitwire_framing::door).
+//! Translates requests, operations and completions to and from the terms of the client
+//! [rings](phitwire_framing::door).
 
 use phitwire_framing::aries::flit::Routing;
 use phitwire_framing::aries::packet::{AmoOp, Status as Refused};
@@ -12,12 +12,12 @@ use phitwire::nic::local::Client;
 /// Position of the client number in a request's user value.
 const CLIENT_SHIFT: u32 = u64::BITS - 8;
 
-/// The user value for the request `name` of a client.
+/// The user value that encodes a client's request `name`.
 pub(super) const fn tagged(client: Client, name: u64) -> u64 {
     (client.0 as u64) << CLIENT_SHIFT | name_of(name)
 }
 
-/// The client's own name for a request.
+/// The client's name for a request.
 pub(super) const fn name_of(user: u64) -> u64 {
     user & ((1 << Command::NAME_BITS) - 1)
 }
@@ -78,7 +78,7 @@ impl From<Failure> for Status {
     }
 }
 
-/// The status for a rejection at this end; `None`: retry later.
+/// The status for a rejection at this end; `None` if the client must retry later.
 pub(super) fn refusal_of_post(error: &PostError) -> Option<Status> {
     Some(match error {
         PostError::TooMany | PostError::CompletionQueueFull => return None,
@@ -102,7 +102,7 @@ pub(super) fn refusal_of_block(error: &BlockError) -> Option<Status> {
     })
 }
 
-/// The client's completion of a request or transfer.
+/// Converts a completion of a request or transfer for the client.
 pub(super) fn told(completion: &Completion) -> Told {
     let status = match completion.outcome {
         Outcome::Failed(failure) => failure.into(),

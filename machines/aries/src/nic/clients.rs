@@ -1,9 +1,9 @@
 //! Local programs (clients) of an Aries NIC.
 //!
-//! A client's window is a part of memory that block transfers, requests and receives address. A job
-//! has one protection key for memory and one per member for messages ("Cray XC Network Software
-//! Stack": communication domains). The NIC puts the key into every request of its clients, so a
-//! program cannot use another's.
+//! A client's window is a part of memory that block transfers, requests and receives can address. A
+//! job has one protection key for memory, and one per member for messages ("Cray XC Network
+//! Software Stack": communication domains). The NIC inserts the key into every request of its
+//! clients, so a program cannot use another job's key.
 
 use std::collections::BTreeSet;
 
@@ -30,14 +30,11 @@ use phitwire::nic::local::{Client, LocalPort, MEMBERS, Taken, key_of, member_of}
 use phitwire::nic::memory::{Memory, OWN_AT, Window};
 use phitwire::time::Time;
 
-/// Maximum number of handles of one client.
 const MOST_HANDLES: usize = 512;
-/// Maximum number of posted receives of one client.
 const MOST_RECEIVES: u32 = 512;
-/// Maximum number of open transfers of one client.
 const MOST_TRANSFERS: u32 = 128;
-/// The outstanding packets for single requests are shared equally between the clients and one more,
-/// which is IP or the next to attach; a client's share is at least this.
+/// The outstanding packets for single requests are shared equally between the clients and one more
+/// user (IP or the next client). A client's share is at least this.
 const LEAST_REQUESTS: u32 = 16;
 
 #[derive(Debug)]
@@ -48,7 +45,7 @@ pub(super) struct Slot {
     key: u16,
     port: u16,
     bytes: u64,
-    /// Requests and transfers that have not completed.
+    /// Requests and transfers in progress.
     requests: u32,
     transfers: u32,
     pub(super) receives: u32,
@@ -60,9 +57,9 @@ pub(super) struct Slot {
 pub(super) struct Clients {
     /// Indexed by window.
     slots: Vec<Option<Slot>>,
-    /// The handle assigned last.
+    /// The last assigned handle.
     handle: u16,
-    /// Virtual numbers by node, sorted.
+    /// Virtual numbers of nodes, sorted by node.
     pub(super) numbers: Vec<(NodeId, u16)>,
     pub(super) engines: Owners,
 }
@@ -78,7 +75,6 @@ impl Clients {
         self.slots.iter().flatten().filter(|slot| !slot.has_gone)
     }
 
-    /// The client that owns a handle.
     pub(super) fn owner(&self, handle: u16) -> Option<Client> {
         let has_it = |slot: &Option<Slot>| {
             let slot = slot.as_ref();
@@ -88,12 +84,11 @@ impl Clients {
         Some(Client(index as u8 + 1))
     }
 
-    /// The key of a client's job, and the size of its data.
+    /// The key of a client's job, and the size of its window.
     pub(super) fn key_and_bytes(&mut self, client: Client) -> Option<(u16, u64)> {
         self.slot(client).map(|slot| (slot.key, slot.bytes))
     }
 
-    /// Whether a client uses the engine.
     pub(super) fn has_engine(&self, engine: u8) -> bool {
         let owner = self.engines.get(usize::from(engine));
         owner.is_some_and(Option::is_some)
@@ -106,7 +101,7 @@ impl Clients {
         at.map_or(u16::MAX, |at| self.numbers[at].1)
     }
 
-    /// The member number that a program of a job gets.
+    /// Admits a program of a job, and returns its member number.
     fn admit(&self, job: u64, member: u8, own_key: Option<u16>) -> Result<u8, Entry> {
         let is_taken = |member| {
             self.live()
@@ -134,13 +129,13 @@ impl Slot {
         self.requests == 0 && self.transfers == 0
     }
 
-    /// Address of a part of the client's data.
+    /// Address of a part of the client's window or of its own memory.
     fn place(&self, window: usize, part: Local) -> Result<u64, Status> {
         place(window, self.bytes, part)
     }
 }
 
-/// Address of a part of a window's `bytes`, or of the program's own memory.
+/// Address of a part of a window of `bytes` bytes, or of the program's own memory.
 pub(super) fn place(window: usize, bytes: u64, part: Local) -> Result<u64, Status> {
     if let Some(address) = part.own_address() {
         return Ok(Memory::window_base(window) + OWN_AT + address);
@@ -307,7 +302,7 @@ impl AriesNic {
         })
     }
 
-    /// Single requests that a client may have outstanding.
+    /// Maximum number of outstanding single requests of a client.
     fn share(&self) -> u32 {
         let shares = 1 + self.clients.live().count() as u32;
         (self.config().max_outstanding() / shares).max(LEAST_REQUESTS)
@@ -343,7 +338,7 @@ impl AriesNic {
         if part.own_address().is_some() && !is_there(memory, &domain) {
             return Err(Status::Unreachable);
         }
-        // Start after the last handle, so that handles are reused as late as possible.
+        // Search from the last handle on, so that handles are reused as late as possible.
         let last = self.clients.handle;
         let next = |step| (last + step) % HANDLES;
         let mut handles = (1..=HANDLES)
@@ -394,7 +389,8 @@ impl AriesNic {
         Taken::Ended(Status::Done, found.into())
     }
 
-    /// A client's request or transfer has ended. Returns whether the client is still attached.
+    /// Records the end of a client's request or transfer. Returns whether the client is still
+    /// attached.
     fn has_ended(&mut self, client: Client, is_transfer: bool) -> bool {
         let window = usize::from(client.0) - 1;
         let Some(slot) = self.clients.slots.get_mut(window).and_then(Option::as_mut) else {
@@ -412,7 +408,7 @@ impl AriesNic {
         true
     }
 
-    /// Forgets a client that is gone once none of its operations is open.
+    /// Forgets an exited client once none of its operations is open.
     fn forget_gone(&mut self, client: Client) {
         let window = usize::from(client.0) - 1;
         let slot = &mut self.clients.slots[window];
@@ -426,7 +422,7 @@ impl AriesNic {
     }
 }
 
-/// Handles have 12 bits.
+/// Handles have 12 bits; larger ones are rejected.
 fn handle_of(remote: Remote) -> Result<u16, Status> {
     match remote.handle {
         handle if handle < HANDLES => Ok(handle),
@@ -490,7 +486,7 @@ impl LocalPort for AriesNic {
         self.leave_engines(now, client);
         let responder = &mut self.interface.responder;
         responder.receives.forget(client);
-        // Drop unfetched events, which the successor would get otherwise.
+        // Drop the client's events, which would otherwise be delivered to its successor.
         let is_its = |event: &TargetEvent| match *event {
             TargetEvent::Received { user, .. } => client_of(user) == Some(client),
             _ => false,
@@ -538,7 +534,7 @@ impl LocalPort for AriesNic {
             }
             Request::Put { .. } | Request::Get { .. } | Request::Atomic { .. } => false,
             Request::BlockPut { fence, .. } | Request::BlockGet { fence, .. } => {
-                // A fence waits for the client's own transfers only.
+                // A fence waits only for the client's own transfers.
                 if fence && slot.transfers > 0 {
                     return Taken::Later;
                 }

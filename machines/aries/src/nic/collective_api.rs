@@ -17,7 +17,7 @@ impl Interface {
             .configure(engine, tree, |target| nodes.resolve(target))
     }
 
-    /// Whether requests are possible in the current period.
+    /// Whether requests may be posted in the current period.
     pub(super) fn may_ask(&mut self, now: Time) -> bool {
         let slab = &mut self.requester.outstanding.slab;
         slab.advance(now);
@@ -60,11 +60,11 @@ impl Interface {
 
 /// Collective operations. See [`CollectiveTree`] and [`Join`].
 impl AriesNic {
-    /// Sets up the reduction tree of a collective engine (0 to 3). Operations are numbered from 0
-    /// again.
+    /// Sets up the reduction tree of a collective engine (0 to 3). Operation numbers restart from
+    /// 0.
     ///
     /// # Errors
-    /// See [`TreeError`]; the engine is unchanged then.
+    /// On a [`TreeError`] the engine is unchanged.
     pub fn set_up_collective(
         &mut self,
         engine: usize,
@@ -88,37 +88,34 @@ impl AriesNic {
         self.interface.collective.is_idle(engine)
     }
 
-    /// Fails the tree of an engine, here and at every participant that can be reached: pending
-    /// operations end with [`CollectiveFailure::Stopped`](super::CollectiveFailure::Stopped), and
-    /// none can be joined before the tree is set up again with another epoch.
+    /// Fails the tree of an engine, here and at every participant that can be reached. Pending
+    /// operations end with [`CollectiveFailure::Stopped`](super::CollectiveFailure::Stopped); no
+    /// operation can be joined before the tree is set up again with another epoch.
     pub fn stop_collective(&mut self, now: Time, engine: usize) {
         self.interface.stop_collective(now, engine);
         self.flush();
     }
 
-    /// Joins the next operation of an engine and returns its number, the same at all participants.
-    /// [`poll_collective`](Self::poll_collective) reports its end, without another call.
+    /// Joins the next operation of an engine and returns its number, which is the same at all
+    /// participants. [`poll_collective`](Self::poll_collective) reports its end.
     ///
     /// # Errors
-    /// See [`JoinError`]; nothing was joined then.
+    /// On a [`JoinError`] nothing was joined.
     pub fn join(&mut self, now: Time, engine: usize, join: &Join) -> Result<u32, JoinError> {
         let sequence = self.interface.join(now, engine, join)?;
         self.flush();
         Ok(sequence)
     }
 
-    /// The oldest collective operation that has ended here.
     pub fn poll_collective(&mut self) -> Option<CollectiveCompletion> {
         self.interface.collective.poll_completion()
     }
 
-    // Runs.
-
-    /// Begins a run of collective operations: sets up its tree and joins one operation after the
-    /// other, each verified. Only one run is active at a time.
+    /// Begins a run of collective operations: sets up its tree and joins one operation after
+    /// another, each verified. Only one run is active at a time.
     ///
     /// # Errors
-    /// See [`CollectiveSpecError`]. Retry if the engine is [`Busy`](TreeError::Busy): a neighbour
+    /// See [`CollectiveSpecError`]. If the engine is [`Busy`](TreeError::Busy), retry: a neighbour
     /// may not have acknowledged the last result of the previous run.
     pub fn begin_collectives(
         &mut self,
@@ -139,8 +136,8 @@ impl AriesNic {
         self.interface.collective.report()
     }
 
-    /// Ends the run at all participants, after the next operation that this one joins. A second
-    /// call fails the tree, here and at every participant that can be reached, which also ends an
+    /// Ends the run at all participants after the next operation that this one joins. A second call
+    /// fails the tree, here and at every participant that can be reached, which also ends an
     /// operation that waits for others.
     pub fn stop_collectives(&mut self, now: Time) {
         if let Some(engine) = self.interface.collective.stop_run() {

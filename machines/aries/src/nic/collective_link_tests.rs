@@ -1,4 +1,4 @@
-//! Collective operations over a whole link: two NICs, frames lost, duplicated and reordered.
+//! Collective operations of two NICs over a link that loses, duplicates and reorders frames.
 
 use super::back_to_back_tests::{Joined, JoinedNics as _};
 use super::test_bench::config;

@@ -8,42 +8,39 @@ use phitwire_framing::aries::packet::{MAX_DATA, Status};
 
 use phitwire::time::Time;
 
-/// Why a request, transaction or transfer failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
-    /// The target rejected it, for this reason.
+    /// The target rejected it for this reason.
     Refused(Status),
-    /// No response arrived in time. It may or may not have been carried out.
+    /// No response arrived in time. The operation may or may not have been carried out.
     TimedOut,
-    /// The response was damaged in transit. It may or may not have been carried out.
+    /// The response was damaged in transit. The operation may or may not have been carried out.
     DamagedResponse,
-    /// A send found no posted receive in any attempt.
+    /// A send found no posted receive in any of its attempts.
     NoReceive,
-    /// The source of a message gave up before all of it was sent.
+    /// The source of a message gave up before it had sent all of it.
     Aborted,
-    /// The requesting program's memory is gone, or does not allow the access.
+    /// The requesting program's memory is unmapped, or does not permit the access.
     LocalMemory,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Every request was carried out; requested data is in local memory.
+    /// Every request was carried out, and requested data is in local memory.
     Done,
     /// The requested data: the first `len` bytes of `data`.
     Data {
         /// Bytes from `len` on are zero.
         data: [u8; MAX_DATA],
-        /// Number requested.
         len: u8,
     },
-    /// The former value, of a fetching atomic operation.
+    /// The old value, from a fetching atomic operation.
     Fetched(u64),
-    /// Not everything was done.
+    /// At least one part failed.
     Failed(Failure),
 }
 
 impl Outcome {
-    /// The reason for a failure, if any.
     pub const fn failure(&self) -> Option<Failure> {
         match self {
             Self::Failed(failure) => Some(*failure),
@@ -52,28 +49,22 @@ impl Outcome {
     }
 }
 
-/// The ended operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// A single request.
     Request {
-        /// Target of the request.
         node: NodeId,
         handle: u16,
-        /// First byte in the domain.
+        /// First byte in the target's domain.
         offset: u64,
     },
-    /// A transaction.
     Transaction {
-        /// Number of requests.
         requests: u64,
-        /// Number of failed requests; the outcome has the first failure.
+        /// Number of failed requests; the outcome is the first failure.
         failed: u64,
     },
-    /// A block transfer.
     Transfer {
         channel: u8,
-        /// Bytes acknowledged.
+        /// Number of acknowledged bytes.
         bytes: u64,
     },
 }
@@ -81,7 +72,7 @@ pub enum Ended {
 /// An event in the completion queue of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The requester's value.
+    /// Value from the requester.
     pub user: u64,
     pub ended: Ended,
     /// When the request was posted, the transaction opened or the transfer queued.
@@ -94,13 +85,12 @@ pub struct Completion {
 /// An event in the completion queue of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetEvent {
-    /// A put with an event is in memory.
+    /// The data of a put with an event is in memory.
     Put {
-        /// Node that put.
         source: NodeId,
-        /// The lower four bits of its transaction's SSID, 0 outside a transaction.
+        /// The lower four bits of its transaction's SSID, or 0 outside a transaction.
         ssid: u16,
-        /// The memory domain handle, translated.
+        /// Memory domain handle after translation.
         handle: u16,
         /// First byte in the domain.
         offset: u64,
@@ -108,24 +98,21 @@ pub enum TargetEvent {
     },
     /// All requests of a transaction with an event were carried out.
     Transaction {
-        /// Node of the transaction.
         source: NodeId,
-        /// SSID of the transaction.
         ssid: u16,
-        /// The memory domain handle that it names, translated.
+        /// Memory domain handle of the transaction after translation.
         handle: u16,
         /// Payload from the source.
         data: u64,
     },
-    /// A posted receive was used up.
+    /// A posted receive has been filled or has failed.
     Received {
-        /// The poster's value.
+        /// Value from the poster of the receive.
         user: u64,
-        /// Node that sent the message.
         source: NodeId,
-        /// Bytes of the message that arrived.
+        /// Number of received bytes.
         bytes: u64,
-        /// Why bytes are missing.
+        /// Why the message is incomplete, if it is.
         failure: Option<Failure>,
     },
 }

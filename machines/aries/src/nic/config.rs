@@ -1,5 +1,3 @@
-//! Configuration of an Aries NIC.
-
 use phitwire_framing::aries::flit::NodeId;
 use thiserror::Error;
 
@@ -13,40 +11,36 @@ use phitwire::nic::memory::{MAX_MEMORY_BYTES, Memory};
 use phitwire::nic::periods::Incarnation;
 use phitwire::time::Duration;
 
-/// Memory comes in cache lines.
+/// Memory sizes are multiples of a cache line.
 const MEMORY_UNIT: u64 = 64;
-/// Default memory: it is sparse, so its size costs next to nothing.
+/// Default memory size; unwritten memory is not allocated.
 const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
-/// Longer than any link takes to recover from a lost frame, shorter than a person's patience.
+/// Longer than any link takes to recover from a lost frame, and short enough for interactive use.
 const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_ms(2_000);
-/// Capacity of a completion queue: four times what can be outstanding.
+/// Capacity of a completion queue: four times the maximum of outstanding packets.
 const DEFAULT_COMPLETION_QUEUE: usize = 4 * MAX_OUTSTANDING as usize;
-/// First wait of a send that found no receive; it doubles up to the limit in [`super::bte`].
+/// First wait of a send that found no receive. The wait doubles up to the limit in [`super::bte`].
 const DEFAULT_SEND_RETRY: Duration = Duration::from_us(50);
-/// With the waits between them, about as long as a request's timeout.
+/// Together with their waits, these attempts take about as long as a request's timeout.
 const DEFAULT_SEND_ATTEMPTS: u32 = 200;
 
-/// Why an [`AriesNicConfig`] was not built.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AriesNicConfigError {
-    /// More memory than [`MAX_MEMORY_BYTES`], none, or a fraction of a cache line.
+    /// The memory size is zero, above [`MAX_MEMORY_BYTES`] or not a multiple of a cache line.
     #[error("{0} bytes of memory: expected a multiple of 64 up to {MAX_MEMORY_BYTES}")]
     Memory(u64),
-    /// No outstanding packets, or more than [`MAX_OUTSTANDING`].
+    /// The limit on outstanding packets is zero or above [`MAX_OUTSTANDING`].
     #[error("{0} outstanding packets: expected 1 to {MAX_OUTSTANDING}")]
     Outstanding(u32),
-    /// A timeout or wait is zero.
     #[error("{0} must not be zero")]
     ZeroTime(&'static str),
-    /// A completion queue has no capacity.
     #[error("the capacity of a completion queue must not be zero")]
     CompletionQueue,
-    /// A memory domain cannot be registered.
     #[error("memory domain {0}: {1}")]
     Domain(u16, RegisterError),
 }
 
-/// The validated configuration of an Aries NIC, made by [`AriesNicConfig::builder`].
+/// The validated configuration of an Aries NIC, built by [`AriesNicConfig::builder`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AriesNicConfig {
     pub(super) name: String,
@@ -68,7 +62,7 @@ pub struct AriesNicConfig {
 }
 
 impl AriesNicConfig {
-    /// Starts the configuration of the NIC `name` at `node`, joined to its router by `link`.
+    /// Starts the configuration of the NIC `name` at `node`, connected to its router by `link`.
     pub fn builder(name: &str, node: NodeId, link: AriesLinkConfig) -> AriesNicConfigBuilder {
         AriesNicConfigBuilder(Self {
             name: name.to_owned(),
@@ -95,16 +89,16 @@ impl AriesNicConfig {
         name: &str;
         /// The link to the router.
         link: &AriesLinkConfig;
-        /// The job's numbering of its nodes.
+        /// Maps the virtual node numbers of the job to nodes.
         virtual_nodes: &VirtualNodes;
     }
 
     getters! {
-        /// The node.
+        /// Address of the NIC's node.
         node: NodeId;
-        /// Bytes of memory.
+        /// Size of the memory in bytes.
         memory_bytes: u64;
-        /// Most packets that await their response.
+        /// Maximum number of packets that await their response.
         max_outstanding: u32;
         /// Time after which an unanswered request is reported to its requester.
         request_timeout: Duration;
@@ -113,17 +107,16 @@ impl AriesNicConfig {
     }
 }
 
-/// Collects the values of an [`AriesNicConfig`].
 #[derive(Clone, Debug)]
 pub struct AriesNicConfigBuilder(AriesNicConfig);
 
 impl AriesNicConfigBuilder {
     setters! {
-        /// The job's numbering of its nodes. Default: empty.
+        /// Maps the virtual node numbers of the job to nodes. Default: empty.
         virtual_nodes: VirtualNodes;
     }
 
-    /// A memory domain that is registered from the start. Default: none.
+    /// Adds a memory domain that is registered from the start. Default: none.
     #[must_use]
     pub fn domain(mut self, handle: u16, domain: Domain) -> Self {
         self.0.domains.push((handle, domain));
@@ -131,26 +124,28 @@ impl AriesNicConfigBuilder {
     }
 
     setters! {
-        /// Bytes of memory, a multiple of 64. Default 1 GiB, allocated when written.
+        /// Size of the memory in bytes, a multiple of 64. Default 1 GiB, allocated when written.
         memory_bytes: u64;
-        /// Most packets that await their response. Default and limit: 1,024 (XC white paper, "Aries
-        /// Performance").
+        /// Maximum number of packets that await their response. Default and upper limit: 1,024 (XC
+        /// white paper, "Aries Performance").
         max_outstanding: u32;
         /// Time after which an unanswered request is reported to its requester. Default 2 s.
         request_timeout: Duration;
-        /// Most completions expected or not yet fetched, at the source. Default 4,096.
+        /// Maximum number of source completions that are expected or not yet fetched. Default
+        /// 4,096.
         completion_queue: usize;
-        /// Most events not yet fetched, at the target; more are lost and counted. Default 4,096.
+        /// Maximum number of target events that are not yet fetched; further events are lost and
+        /// counted. Default 4,096.
         target_queue: usize;
         /// When atomic operations update memory. Default: each time.
         amo_update: AmoUpdate;
-        /// Whether one response may answer several requests that came together. Default: no, as in
-        /// the machine.
+        /// Whether one response may answer several requests that arrived together. Default: no, as
+        /// in the machine.
         joined_answers: bool;
     }
 
-    /// First wait and most attempts of a send that finds no posted receive; the wait doubles.
-    /// Default 50 us and 200.
+    /// First wait and maximum attempts of a send that finds no posted receive; the wait doubles.
+    /// Default 50 us and 200 attempts.
     #[must_use]
     pub fn send_retry(mut self, wait: Duration, attempts: u32) -> Self {
         (self.0.send_retry, self.0.send_attempts) = (wait, attempts);
@@ -160,7 +155,7 @@ impl AriesNicConfigBuilder {
     setters! {
         /// Seed of the NIC's own random choices. Default 0.
         seed: u64;
-        /// State of predecessors. Default: see [`Incarnation`].
+        /// Describes earlier incarnations. Default: see [`Incarnation`].
         incarnation: Incarnation;
     }
 

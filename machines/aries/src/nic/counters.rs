@@ -1,22 +1,20 @@
-//! Counters of one Aries NIC.
-
 use phitwire_framing::aries::packet::{Command, PacketError, Status};
 
 use phitwire::kit::counters::counters;
 
 counters! {
-    /// Events at one Aries NIC since its creation. All counters only grow.
+    /// Counters of one Aries NIC since its creation. They only grow.
     pub struct AriesNicCounters {
-        /// Puts requested by this node, block transfers included.
+        /// Puts requested by this node, including those of block transfers.
         puts_posted,
-        /// Gets requested by this node, block transfers included.
+        /// Gets requested by this node, including those of block transfers.
         gets_posted,
         /// Atomic operations requested by this node.
         atomics_posted,
         /// Pieces of messages sent by this node.
         messages_posted,
         /// Control requests of this node: collectives, transaction events, and announcements and
-        /// queries of traffic runs.
+        /// questions of traffic runs.
         controls_posted,
         /// Requests that the target carried out.
         requests_done,
@@ -24,17 +22,17 @@ counters! {
         requests_refused,
         /// Requests that timed out.
         requests_timed_out,
-        /// Requests that timed out before the link took them and were never sent.
+        /// Requests that timed out before the link accepted them and were never sent.
         requests_unsent,
-        /// Responses to requests that were given up.
+        /// Responses that arrived after their request was given up.
         late_responses,
-        /// Responses to requests that do not exist (any more).
+        /// Responses to requests that do not exist or no longer exist.
         unknown_responses,
-        /// Responses to requests of another period: very late, or a predecessor's.
+        /// Responses to requests of another period: very late, or to a predecessor.
         stale_responses,
-        /// Responses with the wrong amount of data for their request.
+        /// Responses whose amount of data does not match their request.
         mismatched_responses,
-        /// Responses poisoned or with a wrong packet CRC.
+        /// Responses that were poisoned or had a wrong packet CRC.
         damaged_responses,
         /// Flag words written with the data of a get.
         flags_written,
@@ -48,25 +46,26 @@ counters! {
         messages_served,
         /// Control requests of other nodes accepted.
         controls_served,
-        /// Requests of other nodes rejected: unknown memory domain handle, or message.
+        /// Requests of other nodes rejected: unknown memory domain handle, or unknown message.
         refused_bad_mdh,
         /// Requests of other nodes rejected: wrong protection key.
         refused_bad_key,
-        /// Requests of other nodes rejected: beyond the end of the domain, or of the receive.
+        /// Requests of other nodes rejected: beyond the end of the domain or of the receive.
         refused_out_of_bounds,
         /// Requests of other nodes rejected: not aligned.
         refused_misaligned,
-        /// Requests of other nodes rejected: not permitted in the domain, or no such operation.
+        /// Requests of other nodes rejected: not permitted in the domain, or unknown operation.
         refused_unsupported,
         /// Requests of other nodes rejected: wrong packet CRC.
         refused_bad_crc,
         /// Requests of other nodes rejected: poisoned.
         refused_poisoned,
-        /// Messages rejected: no receive posted.
+        /// Messages rejected: no receive was posted.
         refused_not_ready,
-        /// Requests of other nodes rejected: no room for them now.
+        /// Requests of other nodes rejected: no room for them at present.
         refused_busy,
-        /// Of these, announcements of traffic runs older than the latest of their source.
+        /// Among the rejected requests, announcements of traffic runs that a later run of their
+        /// source had replaced.
         runs_outdated,
         /// Requests whose virtual handle was translated.
         handles_translated,
@@ -76,11 +75,11 @@ counters! {
         amo_cache_misses,
         /// Words written to memory by lazy updates.
         amo_cache_writebacks,
-        /// Events put into the target's completion queue.
+        /// Events added to the target's completion queue.
         target_events,
-        /// Events for which the target's completion queue had no room.
+        /// Events lost because the target's completion queue was full.
         target_event_overflows,
-        /// Transactions that ended with every request done.
+        /// Transactions that ended with every request carried out.
         transactions_done,
         /// Transactions that ended with a failure.
         transactions_failed,
@@ -88,7 +87,7 @@ counters! {
         transfers_done,
         /// Block transfers that failed.
         transfers_failed,
-        /// Announcements of messages repeated because no receive was posted.
+        /// Repeated announcements of messages for which no receive was posted.
         sends_retried,
         /// Posted receives filled by a message.
         receives_done,
@@ -104,47 +103,47 @@ counters! {
         collective_contributions,
         /// Results of parents accepted.
         collective_results,
-        /// Contributions and results accepted before, or of a removed tree.
+        /// Contributions and results that had been accepted before, or belong to a removed tree.
         collective_duplicates,
-        /// Contributions and results of nodes outside the tree, or with a wrong key.
+        /// Contributions and results from nodes outside the tree, or with a wrong key.
         collective_strangers,
-        /// Messages to neighbours in a reduction tree repeated.
+        /// Repeated messages to neighbours in a reduction tree.
         collective_retries,
-        /// Messages to neighbours answered by their next message.
+        /// Messages to neighbours that their next message answered.
         collective_answered,
-        /// Delayed answers to neighbours sent as responses because no message carried them.
+        /// Delayed responses to neighbours that were sent separately because no message carried
+        /// them.
         collective_answers,
         /// Reduction trees that failed.
         collective_breaks,
-        /// Responses sent as part of another one.
+        /// Responses that were sent as part of another one.
         responses_joined,
-        /// Times that requests stayed in the input buffer because responses could not leave.
+        /// Times that requests stayed in the input buffer because responses could not be sent.
         response_stalls,
-        /// Packets discarded: for another node.
+        /// Packets discarded: addressed to another node.
         discard_misrouted,
-        /// Flits discarded: no head where a packet should begin.
+        /// Flits discarded: no head at the start of a packet.
         discard_no_head,
-        /// Packets discarded: number of flits differs from the head's.
+        /// Packets discarded: number of flits differs from the length in the head.
         discard_length,
-        /// Packets discarded: a response among requests, or the reverse.
+        /// Packets discarded: a response in a request channel, or the reverse.
         discard_direction,
-        /// Packets discarded: number of flits does not match the command or status.
+        /// Packets discarded: number of flits does not fit the command or status.
         discard_shape,
         /// Packets discarded: reserved command.
         discard_command,
         /// Packets discarded: reserved status.
         discard_status,
-        /// Packets discarded: padding not zero despite a good CRC.
+        /// Packets discarded: padding is not zero despite a correct CRC.
         discard_padding,
-        /// Requests discarded: poisoned, or wrong CRC, with a header that names nobody to answer.
+        /// Requests discarded: poisoned or with a wrong CRC, and without a valid source to answer.
         discard_damaged,
-        /// Events lost because nobody fetched them.
+        /// Events lost because they were not fetched in time.
         events_lost,
     }
 }
 
 impl AriesNicCounters {
-    /// Counts an unreadable packet.
     #[cold]
     pub(super) fn malformed(&mut self, error: PacketError) {
         let counter = match error {
@@ -160,7 +159,6 @@ impl AriesNicCounters {
         *counter += 1;
     }
 
-    /// Counts a request of this node.
     #[inline]
     pub(super) fn posted(&mut self, command: Command) {
         let counter = match command {

@@ -1,4 +1,4 @@
-//! An Aries NIC as processes and worlds see it.
+//! An Aries NIC as a device for processes and simulated worlds.
 
 use serde_json::{Map, Value, json};
 
@@ -165,7 +165,7 @@ impl RemotePuts for AriesNic {
         MAX_DATA
     }
 
-    /// Puts to the memory domain of traffic runs, which is the whole memory.
+    /// Puts to the memory domain of traffic runs, which covers the whole memory.
     fn put(
         &mut self,
         now: Time,

@@ -1,41 +1,38 @@
-//! Memory domains: which local memory network requests may access, and whose requests.
+//! Memory domains: the local memory that network requests may access, and the requests that may
+//! access it.
 //!
-//! A request names memory by a 12-bit memory domain handle (MDH) and a 40-bit offset into the
+//! A request identifies memory by a 12-bit memory domain handle (MDH) and a 40-bit offset into the
 //! segment registered under it (XC white paper, "Address Translation"). It must belong to the
-//! segment's communication domain ("Cray XC Network Software Stack"), which it proves by a 16-bit
-//! protection key. The white paper names no key; it is publicly known at the level of registers.
+//! segment's communication domain ("Cray XC Network Software Stack"), which it proves with a 16-bit
+//! protection key. The white paper names no key, but it is publicly known at the level of
+//! registers.
 
 use thiserror::Error;
 
 use phitwire::nic::memory::Memory;
 
-/// Number of 12-bit memory domain handles. The two highest are reserved: a packet cut off by a link
-/// is filled with ones, and messages need a handle without a domain.
+/// Number of 12-bit memory domain handles that can be registered. The two highest are reserved: a
+/// packet that a link cut off is filled with ones, and messages need a handle without a domain.
 pub const HANDLES: u16 = (1 << 12) - 2;
-/// Alignment of a domain's base, in bytes, so that data aligned in the domain is aligned in memory.
+/// Alignment of a domain's base in bytes, so that aligned offsets are aligned in memory.
 pub const DOMAIN_ALIGNMENT: u64 = 64;
 /// Exclusive limit of offsets into a domain: 40 bits.
 pub const MAX_DOMAIN_BYTES: u64 = 1 << 40;
 
-/// Allowed accesses to a memory domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permissions {
-    /// Puts, and the writing side of block transfers.
+    /// Puts, and block transfers that write.
     pub put: bool,
-    /// Gets.
     pub get: bool,
-    /// Atomic operations.
     pub atomic: bool,
 }
 
 impl Permissions {
-    /// Everything.
     pub const ALL: Self = Self {
         put: true,
         get: true,
         atomic: true,
     };
-    /// Gets only.
     pub const READ_ONLY: Self = Self {
         put: false,
         get: true,
@@ -48,14 +45,13 @@ impl Permissions {
 pub struct Domain {
     /// Local address of the segment; a multiple of [`DOMAIN_ALIGNMENT`].
     pub base: u64,
-    /// Bytes of the segment; a multiple of four, since gets have whole words.
+    /// Size of the segment in bytes; a multiple of four, since gets read whole words.
     pub length: u64,
     /// The protection key that a request must carry.
     pub key: u16,
     pub permissions: Permissions,
 }
 
-/// Why a memory domain was not registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RegisterError {
     /// The handle is not below [`HANDLES`].
@@ -63,22 +59,13 @@ pub enum RegisterError {
     Handle(u16),
     #[error("memory domain handle {0} is in use")]
     InUse(u16),
-    /// Base or length is not aligned.
     #[error("a domain must begin at a multiple of 64 bytes and contain whole 4-byte words")]
     Alignment,
-    /// Empty, longer than offsets can name, or beyond the end of memory.
+    /// The segment is empty, longer than the offsets can address, or beyond the end of memory.
     #[error("{length} bytes at {base:#x} are outside the memory of {memory} bytes")]
-    Bounds {
-        /// First byte.
-        base: u64,
-        /// Bytes.
-        length: u64,
-        /// Bytes of the memory.
-        memory: u64,
-    },
+    Bounds { base: u64, length: u64, memory: u64 },
 }
 
-/// The kind of access requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Put,
@@ -86,7 +73,6 @@ pub(crate) enum Access {
     Atomic,
 }
 
-/// Why an access is denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
     UnknownHandle,
@@ -95,15 +81,13 @@ pub(crate) enum Denied {
     OutOfBounds,
 }
 
-/// The domains of one NIC.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Domains {
-    /// By handle; as long as the highest handle ever registered requires.
+    /// Domains by handle, up to the highest handle ever registered.
     table: Vec<Option<Domain>>,
 }
 
 impl Domains {
-    /// Registers `domain` under `handle` in `memory`.
     pub(crate) fn register(
         &mut self,
         handle: u16,
@@ -145,7 +129,8 @@ impl Domains {
         self.table.get(usize::from(handle))?.as_ref()
     }
 
-    /// Local address of the `len` bytes at `offset` of a domain, if the request may access them.
+    /// The local address of the `len` bytes at `offset` of a domain, if the request may access
+    /// them.
     #[inline]
     pub(crate) fn locate(
         &self,

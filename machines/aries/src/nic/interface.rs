@@ -1,4 +1,4 @@
-//! The NIC without its link: packets in, packets out.
+//! The NIC without its link: consumes and produces packets.
 
 #[path = "interface_ends.rs"]
 mod ends;
@@ -36,23 +36,22 @@ use phitwire::nic::traffic_spec::{SpecError, TrafficSpec};
 use phitwire::rng::Rng;
 use phitwire::time::{Duration, Time};
 
-/// Bytes of a flag.
 const FLAG_BYTES: u64 = 8;
-/// Offset limit, exclusive.
+/// Exclusive limit of offsets.
 const OFFSETS: u64 = super::domain::MAX_DOMAIN_BYTES;
 
-/// See [`answer_wait`].
+/// Upper limit of [`answer_wait`].
 const LONGEST_ANSWER_WAIT: Duration = Duration::from_ms(5);
 
-/// Owner of a request: a user, with its data, or a transaction.
+/// Owner of a request: a user, with its value, or a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     User(u64),
     Transaction(Ssid),
 }
 
-/// How long collective engines hold a response for their next message to carry: long against an
-/// operation, short against the requester's timeout.
+/// How long collective engines delay a response for their next message to carry: long compared with
+/// an operation, short compared with the requester's timeout.
 fn answer_wait(config: &AriesNicConfig) -> Duration {
     match config.joined_answers {
         true => LONGEST_ANSWER_WAIT.min(Duration::from_ns(config.request_timeout.as_ns() / 8)),
@@ -72,20 +71,17 @@ pub(crate) struct Interface {
     pub collective: CollectiveUnit,
     pub runs: Runs,
     work: BlockWork,
-    /// The last finished run, until fetched.
+    /// The last finished run, until it is fetched.
     pub run_done: Option<u64>,
     pub virtual_nodes: VirtualNodes,
-    /// Counters not kept by the parts.
+    /// Counters that the parts do not keep.
     pub counters: AriesNicCounters,
     completions: VecDeque<Completion>,
-    /// Completions for clients.
     local: VecDeque<(Client, Completion)>,
     /// Completions that are expected or not yet fetched.
     due: usize,
     most_due: usize,
-    /// Ended probes.
     pub probes: ProbeLog,
-    /// Number of probes sent.
     probed: u64,
 }
 
@@ -94,7 +90,7 @@ impl Interface {
         let outstanding = config.max_outstanding;
         let timeout = config.request_timeout;
         let periods = Periods::new(config.incarnation, now, timeout, 1);
-        // Random first values of externally visible numbers, so that no late packet of a
+        // Externally visible numbers start at random values, so that no late packet of a
         // predecessor matches.
         let epoch = config.link.link().epoch();
         let begin = Rng::new(config.seed, epoch.into()).next_u64();
@@ -119,7 +115,6 @@ impl Interface {
         }
     }
 
-    /// See [`Node::stood_still`](phitwire::node::Node::stood_still).
     pub(super) fn stood_still(&mut self, now: Time, span: Duration) {
         self.requester.stood_still(now, span);
         self.runs.stood_still(now, span);
@@ -176,7 +171,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Translates `post`; `operands` is the buffer for atomic operands.
+    /// Converts `post` to a request; `operands` is the buffer for atomic operands.
     #[inline]
     fn ask<'a>(
         &self,
@@ -307,13 +302,12 @@ impl Interface {
         Ok(())
     }
 
-    /// The virtual number of this node.
     pub(crate) fn own_number(&self) -> Option<u16> {
         let own = Some(self.responder.node());
         (0..=u16::MAX).find(|&number| self.virtual_nodes.get(number.into()) == own)
     }
 
-    /// Starts a traffic run; `nonce` differs from every other incarnation's.
+    /// Starts a traffic run; `nonce` must differ between incarnations.
     pub(crate) fn start_traffic(
         &mut self,
         now: Time,
@@ -332,21 +326,21 @@ impl Interface {
         self.runs.start(now, spec, source, identity)
     }
 
-    /// Stops the current run. The second time, or while it drains, drops blocks not fully sent.
+    /// Stops the current run. In a run that is already stopping, drops blocks that are not fully
+    /// sent.
     pub(crate) fn stop_traffic(&mut self, now: Time) {
         if self.runs.stop() {
             self.give_up(now, TransferOwner::Run);
         }
     }
 
-    /// See [`Runs::report`].
     pub(crate) fn traffic_report(&self, run: Option<u64>) -> Option<TrafficReport> {
         let memory = &self.responder.memory;
         let read = |address| memory.peek_64(address);
         self.runs.report(run, &self.responder.checker, read)
     }
 
-    /// The oldest completion that belongs to no client.
+    /// The oldest completion for the node itself, not a client.
     #[inline]
     pub(crate) fn poll_completion(&mut self) -> Option<Completion> {
         let completion = self.completions.pop_front()?;
@@ -354,7 +348,6 @@ impl Interface {
         Some(completion)
     }
 
-    /// The oldest completion for a client.
     pub(crate) fn poll_local(&mut self) -> Option<(Client, Completion)> {
         let next = self.local.pop_front()?;
         self.due -= 1;
@@ -368,7 +361,7 @@ impl Interface {
         }
     }
 
-    /// Ends all transfers of an owner that are not fully sent.
+    /// Ends all transfers of an owner, except those that are fully sent.
     pub(crate) fn give_up(&mut self, now: Time, owner: TransferOwner) {
         self.transfers.give_up(owner, &mut self.transactions);
         self.collect_transfers(now);
@@ -405,7 +398,8 @@ impl Interface {
         }
     }
 
-    /// Carries out a request packet and writes the response into `out`; false if there is none.
+    /// Carries out a request packet and writes the response to `out`; returns false if there is
+    /// none.
     #[inline]
     pub(crate) fn serve(&mut self, now: Time, packet: &[Flit], out: &mut PacketBuf) -> bool {
         let has_answer = self.responder.serve(now, packet, out, &mut self.collective);
@@ -417,8 +411,8 @@ impl Interface {
         has_answer
     }
 
-    /// Writes an overdue response into `out` that no message of a collective engine carried in
-    /// time; false if there is none.
+    /// Writes to `out` a delayed response that no message of a collective engine carried in time;
+    /// returns false if there is none.
     #[inline]
     pub(crate) fn overdue_answer(&mut self, now: Time, out: &mut PacketBuf) -> bool {
         let Some(response) = self.collective.next_answer(now) else {
@@ -429,7 +423,7 @@ impl Interface {
         true
     }
 
-    /// Expires timeouts and lets every part issue its requests.
+    /// Handles timeouts and lets every part issue its requests.
     pub(crate) fn advance(&mut self, now: Time) {
         self.requester.outstanding.slab.advance(now);
         self.work = BlockWork::begin(now);
@@ -459,7 +453,7 @@ impl Interface {
         self.issue_transfers(now);
     }
 
-    /// Advances block transfers; returns whether any packet was issued.
+    /// Advances block transfers, and returns whether any packet was issued.
     #[inline]
     pub(crate) fn issue_transfers(&mut self, now: Time) -> bool {
         let (requester, transactions) = (&mut self.requester, &mut self.transactions);
@@ -516,7 +510,7 @@ impl Interface {
         }
     }
 
-    /// Counters of all parts.
+    /// Sum of the counters of all parts.
     pub(crate) fn counters(&self) -> AriesNicCounters {
         let cache = self.responder.memory.counts;
         let mut all = AriesNicCounters {

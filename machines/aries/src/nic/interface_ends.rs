@@ -14,7 +14,7 @@ use phitwire::nic::ProbeOutcome;
 use phitwire::time::Time;
 
 impl Interface {
-    /// Passes the end of a request to its requester; `data` holds the response's data.
+    /// Passes the end of a request to its requester; `data` is the response's data.
     #[inline]
     pub(super) fn settle(&mut self, now: Time, mut answer: Answer, data: &[u8; MAX_DATA]) {
         let Landing { local, flag, .. } = answer.pending.landing();
@@ -59,8 +59,8 @@ impl Interface {
         }
     }
 
-    /// Writes the data of a response to local memory, the flag last. A program may have unmapped
-    /// its own memory since.
+    /// Writes the data of a response to local memory, and the flag last. Fails if a program has
+    /// unmapped its memory since.
     fn land(&mut self, pending: &Pending, data: &[u8; MAX_DATA]) -> Result<(), Failure> {
         let Landing {
             skip,
@@ -72,7 +72,7 @@ impl Interface {
         let wanted = &data[usize::from(skip)..][..usize::from(take)];
         let landed = match (local, pending.command) {
             (Some(at), Command::Amo { .. }) => {
-                // Operands travel big endian; memory is the processor's, little endian.
+                // Operands are big endian in packets; the processor's memory is little endian.
                 let mut word = [0; 8];
                 let word = &mut word[..wanted.len()];
                 word.copy_from_slice(wanted);

@@ -1,5 +1,3 @@
-//! Probes of an Aries NIC.
-
 use phitwire_framing::aries::flit::Routing;
 use phitwire_framing::aries::packet::{AmoOp, Command, MAX_DATA, Operands, Width};
 

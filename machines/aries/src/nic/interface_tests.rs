@@ -129,7 +129,7 @@ fn every_reason_to_refuse_is_counted_and_reported() {
     assert_eq!(pair.read(1, 0, 2048), [0; 2048], "the memory is unchanged");
     let inside = pair.ask(get(60), here(6, 7, 40));
     assert!(matches!(inside, Outcome::Data { .. }), "{inside:?}");
-    // An OR with zero reads.
+    // An OR with zero only reads.
     for (bits, outcome) in [(0, Outcome::Fetched(0)), (1, refused(Status::Unsupported))] {
         let or = atomic(AmoOp::Or, Width::Bits64, bits, 0);
         assert_eq!(pair.ask(or, here(6, 7, 8)), outcome);
@@ -171,7 +171,7 @@ fn what_cannot_be_asked_is_refused_at_once() {
     assert!(pair.completions().is_empty());
 }
 
-/// The word after an operation, computed differently from the NIC.
+/// The word after an operation, computed independently of the NIC's code.
 fn model(op: AmoOp, bits: u32, old: u64, first: u64, second: u64) -> u64 {
     let mask = u64::MAX >> (64 - bits);
     let signed = |word: u64| i128::from(word.cast_signed() << (64 - bits) >> (64 - bits));
@@ -255,7 +255,7 @@ fn fetched_words_and_flagged_gets_arrive_in_local_memory() {
     assert_eq!(pair.ask(fetch, at(516)), Outcome::Done);
     assert_eq!(pair.read(0, 3000, 8), 0x0123_4567_u64.to_le_bytes());
     assert_eq!(pair.read(1, 516, 4), 0x0123_4568_u32.to_le_bytes());
-    // A rejected get leaves data and flag alone.
+    // A rejected get changes neither data nor flag.
     let flag = Some((2000, 1));
     let into = Some(1000);
     let refused_get = Operation::Get { len: 8, into, flag };
@@ -300,7 +300,7 @@ fn completions_that_nobody_fetches_hold_up_more() {
     assert_eq!(more, Err(full));
     assert_eq!(pair.completions().len(), 3);
     pair.post(Owner::User(0), &post(put(&[1]), at(0)));
-    // The target's queue drops what does not fit and counts it.
+    // The target's queue drops and counts events that do not fit.
     let event = TargetEvent::Put {
         source: NODES[0],
         ssid: 0,
@@ -429,7 +429,7 @@ fn virtual_handles_and_nodes_are_translated() {
     let one = RemoteAddress { handle: 1, ..at(8) };
     assert_eq!(pair.ask(put(&[3; 8]), one), refused(Status::BadMdh));
     assert_eq!(pair.nics[1].counters().handles_translated, 2);
-    // Virtual node 0 is this node until it is remapped to the other.
+    // Virtual node 0 is this node until it is remapped to the other node.
     let elsewhere = RemoteAddress {
         target: Target::Virtual(0),
         ..at(16)

@@ -2,8 +2,8 @@
 //!
 //! An [`AriesNic`] connects a node to the router of its blade. It turns puts, gets and atomic
 //! operations on other nodes' memory into request packets of up to 64 bytes of data and matches the
-//! responses; it serves the requests of others from local memory; and its block transfer engine
-//! moves long messages autonomously.
+//! responses. It serves the requests of others from local memory. Its block transfer engine moves
+//! long messages without a processor.
 //!
 //! ```text
 //!   post ──► requester ──────────────────────────────► request VC 0 ──► link
@@ -13,16 +13,16 @@
 //!        ──► request VCs 0-3 ──► responder ──► domains, memory, AMO cache, receives ──► response
 //! ```
 //!
-//! - A request names its target by node or by the job's own numbering ([`VirtualNodes`]), and
+//! - A request identifies its target by node or by the job's own numbering ([`VirtualNodes`]), and
 //!   memory by a handle, an offset and a key ([`Domain`], [`VirtualHandles`]). The target rejects
-//!   what is not permitted and counts it by reason; the completion at the source reports it.
+//!   forbidden requests and counts them by reason; the completion at the source has that reason.
 //! - Up to 1,024 packets are outstanding, each with a timeout. A response is accepted only for a
 //!   packet that waits for it, so that nothing completes twice; ids are quarantined after a
 //!   timeout.
 //! - Requests are single or part of a transaction, which has one completion for all ([`Ssid`]).
-//! - Responses are always consumed. Requests are consumed only while their response can be sent or
-//!   queued: if responses are held up, requests back up into the network, and since responses never
-//!   wait for requests, there is no deadlock.
+//! - Responses are always consumed. Requests are consumed only while their responses can be sent or
+//!   queued. If responses are held up, requests back up into the network; responses never wait for
+//!   requests, so there is no deadlock.
 //! - Packets take any path by default, so they may overtake each other. [`Routing`]'s ordered modes
 //!   keep the requests to one node in order.
 //!
@@ -86,7 +86,7 @@ pub use transaction::{RemoteEvent, Ssid};
 pub use virtual_handle::{VIRTUAL_HANDLE_ENTRIES, VirtualHandleError, VirtualHandles};
 pub use virtual_node::{Target, VirtualNodes};
 
-/// Limits of the messages of runs.
+/// The message sizes, operations and path selections of runs.
 pub const ABILITIES: Abilities = Abilities {
     max_size: MAX_BLOCK_SIZE,
     get_unit: 4,

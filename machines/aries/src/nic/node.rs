@@ -1,4 +1,4 @@
-//! The NIC as a node: link, memory, requests and transfers combined.
+//! The NIC as a node, with link, memory, requests and transfers.
 
 use phitwire_framing::aries::flit::{FIRST_RESPONSE_VC, NodeId};
 
@@ -27,53 +27,54 @@ use phitwire::node::{Node, PortId, WakeReason, Wakeup};
 use phitwire::rng::Rng;
 use phitwire::time::{Duration, Time};
 
-/// Maximum number of events kept until fetched; further ones replace the oldest.
+/// Maximum number of events kept until they are fetched; further ones replace the oldest.
 const MAX_EVENTS: usize = 1024;
-/// Responses waiting for the link above which no more requests are taken.
+/// No more requests are taken while this many responses wait for the link.
 const RESPONSE_QUEUE: usize = 64;
-/// Flits waiting in the link above which block transfers send no more, since a single request
-/// waits behind them. Some twenty frames.
+/// Block transfers send nothing while this many flits wait in the link, since a single request
+/// would wait behind them. About twenty frames.
 const TRANSFER_BACKLOG: u32 = 4096;
-/// First virtual channel of requests; routers change it.
+/// First virtual channel of requests. Routers change the channel on the way.
 const REQUEST_VC: usize = 0;
 const RESPONSE_VC: usize = FIRST_RESPONSE_VC as usize;
-/// Virtual channels of requests, one bit each; the others carry responses.
+/// Virtual channels of requests, one bit each; the other channels carry responses.
 const REQUEST_VCS: u8 = (1 << RESPONSE_VC) - 1;
 
-/// An event of an Aries NIC, from [`Node::poll_event`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AriesNicEvent {
-    /// An event of the link to the router.
-    Link { event: LinkEvent },
-    /// A traffic run has issued its last message, and every response has arrived or timed out.
-    TrafficDone { run: u64 },
+    Link {
+        event: LinkEvent,
+    },
+    /// All messages of a traffic run have been issued, and all responses have arrived or timed out.
+    TrafficDone {
+        run: u64,
+    },
 }
 
-/// An Aries NIC: see the module's own description.
+/// An Aries NIC; see the module's documentation.
 ///
-/// Besides the calls of [`Node`]: [`post`](Self::post) and the other commands at any time, best
-/// between `advance` and `poll_frame`; [`poll_completion`](Self::poll_completion) and
+/// The commands, such as [`post`](Self::post), may be called at any time, best between `advance`
+/// and `poll_frame`. Call [`poll_completion`](Self::poll_completion) and
 /// [`poll_target_event`](Self::poll_target_event) after `advance`.
 #[derive(Debug)]
 pub struct AriesNic {
     config: AriesNicConfig,
     link: LinkPort<AriesLcb>,
     pub(super) interface: Interface,
-    /// The packet last taken out of the input buffer.
+    /// The packet taken last from the input buffer.
     arrived: PacketBuf,
-    /// Responses waiting for the link.
     responses: Answers,
     /// The virtual channel whose requests are served first.
     turn: usize,
     events: Events<AriesNicEvent>,
     pub(super) clients: Clients,
-    /// Puts that IP has requested so far.
+    /// Number of puts requested by IP so far.
     named: u64,
     now: Time,
 }
 
 impl AriesNic {
-    /// A NIC whose link begins its initialisation at `now`.
+    /// Creates a NIC whose link starts to train at `now`.
     pub fn new(config: AriesNicConfig, now: Time) -> Self {
         Self {
             link: LinkPort::new(config.link.clone(), now),
@@ -97,52 +98,49 @@ impl AriesNic {
         self.config.node
     }
 
-    /// This node's virtual number, if it has one.
     pub fn virtual_number(&self) -> Option<u16> {
         self.interface.own_number()
     }
 
-    // Requests.
-
-    /// Posts a single request; its completion repeats `user`, which must be below 2^56, here and
-    /// wherever a completion or event repeats a value: [clients](phitwire::nic::local) use the
+    /// Posts a single request. Its completion repeats `user`. This and all other values that a
+    /// completion or event repeats must be below 2^56: [clients](phitwire::nic::local) use the
     /// numbers above.
     ///
     /// # Errors
-    /// See [`PostError`]; nothing was requested then.
+    /// On a [`PostError`] nothing is requested.
     pub fn post(&mut self, now: Time, user: u64, post: &Post<'_>) -> Result<(), PostError> {
         self.interface.post(now, Owner::User(user), post)?;
         self.flush();
         Ok(())
     }
 
-    /// Posts a request in an open transaction; one that returns data needs a local address.
+    /// Posts a request in an open transaction. A request that returns data needs a local address.
     ///
     /// # Errors
-    /// See [`PostError`]; nothing was requested then.
+    /// On a [`PostError`] nothing is requested.
     pub fn post_in(&mut self, now: Time, ssid: Ssid, post: &Post<'_>) -> Result<(), PostError> {
         self.interface.post(now, Owner::Transaction(ssid), post)?;
         self.flush();
         Ok(())
     }
 
-    /// A unique name for a request.
     pub(super) fn next_name(&mut self) -> u64 {
         self.named += 1;
         self.named
     }
 
-    /// Opens a transaction, whose completion repeats `user`.
+    /// Opens a transaction; its completion repeats `user`.
     ///
     /// # Errors
-    /// [`PostError::Transaction`] if 511 are open, less the open transfers;
+    /// [`PostError::Transaction`] if 511 transactions and transfers are open;
     /// [`PostError::CompletionQueueFull`].
     pub fn open(&mut self, now: Time, user: u64) -> Result<Ssid, PostError> {
         self.interface.open(now, user)
     }
 
-    /// Closes a transaction: it completes when all its responses are in. If all succeeded, `event`
-    /// is then left at a target, and the transaction completes when the target has it.
+    /// Closes a transaction, which completes when all its responses have arrived. If all requests
+    /// succeeded, the `event` is then sent to its target, and the transaction completes when the
+    /// target has it.
     ///
     /// # Errors
     /// [`PostError::Transaction`], [`PostError::VirtualNode`].
@@ -155,7 +153,7 @@ impl AriesNic {
         self.interface.close(now, ssid, event)
     }
 
-    /// Queues a block transfer on a channel (0 to 3); it begins with the next `advance`.
+    /// Queues a block transfer on a channel (0 to 3). It begins with the next `advance`.
     ///
     /// # Errors
     /// See [`BlockError`].
@@ -168,72 +166,66 @@ impl AriesNic {
         self.interface.transfer(now, channel, transfer)
     }
 
-    /// The oldest completion of this node's requests.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.interface.poll_completion()
     }
 
-    /// Requests whose callers wait for a response.
+    /// Number of requests that wait for a response.
     pub fn outstanding(&self) -> u32 {
         self.interface.requester.outstanding.slab.used()
     }
 
-    /// The link with its unread input.
+    /// The link with its input buffer.
     pub(super) fn link_port(&self) -> &LinkPort<AriesLcb> {
         &self.link
     }
 
-    /// Responses waiting for the link.
     pub(super) fn waiting_responses(&self) -> usize {
         self.responses.len()
     }
 
-    /// Block transfers queued or open.
+    /// Number of block transfers that are queued or open.
     pub fn open_transfers(&self) -> usize {
         self.interface.transfers.open()
     }
 
-    /// The job's numbering of its nodes.
+    /// Maps the virtual node numbers of the job to nodes.
     pub fn virtual_nodes(&self) -> &VirtualNodes {
         &self.interface.virtual_nodes
     }
 
-    /// Maps virtual node `number` to `node` for requests from now on and returns the former node;
-    /// `None` if there is no such virtual node.
+    /// Maps virtual node `number` to `node` for later requests, and returns the previous node;
+    /// `None` if the virtual node does not exist.
     pub fn remap(&mut self, number: u32, node: NodeId) -> Option<NodeId> {
         let before = self.interface.virtual_nodes.remap(number, node);
         self.number_nodes();
         before
     }
 
-    // Traffic runs.
-
-    /// Starts a traffic run. Its processors are virtual nodes; it uses the domain
+    /// Starts a traffic run. Its processors are virtual nodes, and it uses the domain
     /// [`RUN_DOMAIN`](super::RUN_DOMAIN).
     ///
     /// # Errors
-    /// See [`SpecError`]; a run in progress is not disturbed.
+    /// See [`SpecError`]; a run in progress then continues.
     pub fn start_traffic(&mut self, now: Time, spec: TrafficSpec) -> Result<(), SpecError> {
         let seed = self.config.seed ^ now.as_ps();
         let nonce = Rng::new(seed, self.config.node.bits().into()).next_u64();
         self.interface.start_traffic(now, nonce as u32, spec)
     }
 
-    /// Stops issuing of the current run, if any, and waits for outstanding messages. In a run that
-    /// no longer issues, gives up blocks not fully sent: it is done, however long its blocks, when
-    /// its outstanding packets have responses or timed out, and so have the events of blocks that
-    /// arrived.
+    /// Stops issuing messages of the current run, if any, and waits for outstanding ones. In a run
+    /// that has already stopped issuing, this gives up the blocks that are not fully sent. Then the
+    /// run is done, however long its blocks, when its outstanding packets and the events of arrived
+    /// blocks are answered or timed out.
     pub fn stop_traffic(&mut self) {
         self.interface.stop_traffic(self.now);
     }
 
-    /// Report of `run`, as its source and as a target; for `None`, of the run last started here,
-    /// else of the one last announced here. `None` if nothing is known.
+    /// Report of `run`, as its source and as a target. For `None`: of the last run started here, or
+    /// else of the last one announced here. Returns `None` if no such run is known.
     pub fn traffic_report(&self, run: Option<u64>) -> Option<TrafficReport> {
         self.interface.traffic_report(run)
     }
-
-    // Serving requests.
 
     /// Exposes a part of memory to the network.
     ///
@@ -251,12 +243,11 @@ impl AriesNic {
         self.interface.responder.domains.deregister(handle)
     }
 
-    /// The domain of a handle.
     pub fn domain(&self, handle: u16) -> Option<&Domain> {
         self.interface.responder.domains.get(handle)
     }
 
-    /// Adds translations for the handles in requests with a key.
+    /// Adds handle translations for requests with a given key.
     ///
     /// # Errors
     /// See [`VirtualHandleError`].
@@ -267,12 +258,12 @@ impl AriesNic {
         self.interface.responder.handles.add(handles)
     }
 
-    /// Removes the handle translations of `key` and returns their number.
+    /// Removes the handle translations of `key`, and returns their number.
     pub fn remove_virtual_handles(&mut self, key: u16) -> usize {
         self.interface.responder.handles.remove(key)
     }
 
-    /// Posts a receive for a message; false if the message would not fit there, or if
+    /// Posts a receive for a message. Returns false if the message would not fit there, or if
     /// [`MAX_RECEIVES`](super::MAX_RECEIVES) are posted.
     pub fn post_receive(&mut self, receive: Receive) -> bool {
         let responder = &mut self.interface.responder;
@@ -284,7 +275,7 @@ impl AriesNic {
         self.interface.responder.receives.waiting()
     }
 
-    /// The oldest event that another node left here.
+    /// The oldest event from another node.
     pub fn poll_target_event(&mut self) -> Option<TargetEvent> {
         self.interface.responder.events.pop_front()
     }
@@ -295,19 +286,15 @@ impl AriesNic {
         self.interface.responder.memory.memory()
     }
 
-    /// This node's memory, for its processor to write; flushes the AMO cache first.
+    /// This node's memory, for writes by its processor, after a flush of the AMO cache.
     pub fn memory_mut(&mut self) -> &mut Memory {
         self.interface.responder.memory.memory_mut()
     }
 
-    /// Writes the AMO cache back to memory.
     pub fn flush_atomics(&mut self) {
         self.interface.responder.memory.flush();
     }
 
-    // The link.
-
-    /// The link control block.
     pub fn lcb(&self) -> &AriesLcb {
         self.link.end()
     }
@@ -317,7 +304,7 @@ impl AriesNic {
         self.link.parts_mut()
     }
 
-    /// Counters, without the link's.
+    /// Counters of the NIC without those of its link.
     pub fn counters(&self) -> AriesNicCounters {
         let mut counters = self.interface.counters();
         counters.responses_joined += self.responses.joined();
@@ -328,8 +315,8 @@ impl AriesNic {
         self.interface.counters.events_lost += self.events.push(event);
     }
 
-    /// Moves packets onto the link, responses and requests in turn, so that neither incoming
-    /// requests nor our own can starve the other.
+    /// Moves packets to the link, alternating between responses and requests, so that neither the
+    /// requests of others nor this NIC's starve.
     pub(super) fn flush(&mut self) {
         let (lcb, responses) = (self.link.end_mut(), &mut self.responses);
         let requester = &mut self.interface.requester;
@@ -352,7 +339,7 @@ impl AriesNic {
         }
     }
 
-    /// Takes all responses on `vcs`, a bit per virtual channel.
+    /// Takes all responses on `vcs`, one bit per virtual channel.
     fn receive_responses(&mut self, now: Time, vcs: u8) {
         let mut left = vcs & !REQUEST_VCS;
         while left != 0 {
@@ -368,8 +355,8 @@ impl AriesNic {
         }
     }
 
-    /// Takes requests on `vcs` while there is room for their responses, the virtual channels in
-    /// turn.
+    /// Takes requests on `vcs` while there is room for their responses. The virtual channels take
+    /// turns.
     fn receive_requests(&mut self, now: Time, vcs: u8) {
         let mut left = vcs & REQUEST_VCS;
         loop {
@@ -403,7 +390,7 @@ impl AriesNic {
     }
 }
 
-/// Pushes a packet onto the link if all of it fits.
+/// Pushes a packet to the link if it fits completely.
 #[inline]
 fn push(lcb: &mut AriesLcb, vc: usize, packet: &PacketBuf) -> bool {
     let flits = packet.as_slice();

@@ -1,11 +1,11 @@
 //! Requests that await their response, by packet id.
 //!
 //! A packet id has 12 bits, as is publicly known of the registers, and a NIC has up to 1,024
-//! packets outstanding (XC white paper, "Aries Performance"), so three of four ids are free. Every
-//! id is a [slot](phitwire::nic::slab). The upper half serves the hashed modes, by the hash of the
-//! cache line; the lower half the ordered modes; adaptive packets use both. A response must name
-//! the id and the [period](phitwire::nic::periods) in which the request was posted: the echo, of
-//! five bits, distinguishes 32 of them.
+//! packets outstanding (XC white paper, "Aries Performance"), so at least three of four ids are
+//! free. Every id is a [slot](phitwire::nic::slab). The upper half of the ids serves the hashed
+//! modes, by the hash of the cache line, and the lower half the ordered modes; adaptive packets use
+//! both halves. A response must carry the id and the [period](phitwire::nic::periods) in which the
+//! request was posted: the echo, whose five bits distinguish 32 periods.
 
 use phitwire_framing::aries::flit::{Lines, NodeId, Routing};
 use phitwire_framing::aries::packet::{Command, ECHO_BITS};
@@ -18,14 +18,14 @@ use phitwire::time::Time;
 const IDS: u16 = 1 << 12;
 /// Maximum number of outstanding packets (XC white paper, "Aries Performance").
 pub const MAX_OUTSTANDING: u32 = 1024;
-/// Packets that the collective engine and transaction events may have outstanding beyond the limit
-/// of all others, so that they progress on a NIC busy with puts.
+/// Maximum number of outstanding packets beyond the limit of all others. They let the collective
+/// engine and transaction events progress on a NIC busy with puts.
 pub(crate) const RESERVED: u32 = 64;
-/// Of these, the packets for users' requests: a traffic run or block transfer that uses all others
-/// does not hold them up.
+/// Number of these packets that users' requests may use, so that a traffic run or block transfer
+/// that uses all others does not block users.
 pub(crate) const RESERVED_FOR_USERS: u32 = 16;
 
-/// The regions of ids: without a hash, then one per hash.
+/// Regions of ids: one for modes without a hash, then one for each hash value.
 const REGIONS: usize = 1 + Lines::HASHES as usize;
 
 /// Length of the cycle in which adaptive requests take ids from all regions, in proportion to their
@@ -39,18 +39,18 @@ const fn region_of(id: u32) -> usize {
     }
 }
 
-/// The share from which a request is taken.
+/// The share of the outstanding packets that a request may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// A traffic run or a block transfer: within the limit.
+    /// A traffic run or a block transfer: only within the limit.
     Bulk,
-    /// A user: some beyond the limit, as long as users have few.
+    /// A user: a few beyond the limit, while users have few outstanding.
     User,
     /// The collective engine, or the event of a transaction: the whole reserve.
     Reserve,
 }
 
-/// A packet id, which names one outstanding request of a NIC. 12 bits.
+/// A packet id of 12 bits, which identifies one outstanding request of a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PacketId(u16);
 
@@ -69,49 +69,44 @@ impl PacketId {
     }
 }
 
-/// The name of a request, repeated in its response: its id and its echo.
+/// The identity of a request, repeated in its response: id and echo.
 pub(crate) type RequestName = (PacketId, u8);
 
-/// The purpose of a block transfer packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransferStep {
-    /// A piece of the data.
     Chunk,
-    /// The announcement of a send.
     Open,
-    /// The last packet, after the responses to all others.
+    /// The last packet, sent after the responses to all others.
     End,
 }
 
-/// The requester, which gets the response.
+/// The part of the NIC that gets the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asker {
-    /// The caller that posted, with data that the completion repeats.
+    /// The caller that posted, with the value that the completion repeats.
     User(u64),
     /// The transaction with this SSID.
     Transaction(u16),
-    /// The event for the target of the transaction with this SSID.
+    /// The event of the transaction with this SSID.
     TransactionEvent(u16),
-    /// A traffic run.
     Traffic(RunRequest),
     /// A transfer of the block transfer engine, by its slot.
     Transfer(u8, TransferStep),
-    /// The collective engine, with a number of its own.
+    /// The collective engine, with its request number.
     Collective(u32),
-    /// The probe with this number.
     Probe(u64),
 }
 
 /// The destination of a response's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Landing {
-    /// Unwanted bytes at the front: gets have whole words.
+    /// Unwanted bytes at the front, because gets read whole words.
     pub skip: u8,
-    /// Wanted bytes after them; for a block transfer, also the bytes sent.
+    /// Wanted bytes after those; for a block transfer, also the number of bytes sent.
     pub take: u8,
-    /// Local address for them, unless they go into the completion.
+    /// Local address for the wanted bytes; `None` for the completion.
     pub local: Option<u64>,
-    /// Address and value of a flag to write after them.
+    /// Address and value of a flag to write after the data.
     pub flag: Option<(u64, u64)>,
 }
 
@@ -233,14 +228,13 @@ impl Entry for PendingEntry {
     }
 }
 
-/// The outstanding requests of one NIC.
 #[derive(Clone, Debug)]
 pub(crate) struct Outstanding {
     pub slab: Slab<PendingEntry>,
     /// Local targets by packet id; valid only if [`PendingEntry::has_target`] is set.
     local_targets: Vec<LocalTarget>,
     capacity: u32,
-    /// Outstanding requests of users.
+    /// Number of outstanding requests of users.
     users: u32,
     turn: usize,
 }
@@ -250,11 +244,11 @@ const fn echo_of(period: u32) -> u8 {
 }
 
 impl Outstanding {
-    /// Room for `capacity` requests, and for [`RESERVED`] more, starting in the current period of
+    /// Room for `capacity` requests and the [`RESERVED`] ones, starting in the current period of
     /// `periods`.
     ///
     /// # Panics
-    /// If `capacity` is zero or above [`MAX_OUTSTANDING`]; the configuration checks it first.
+    /// If `capacity` is zero or above [`MAX_OUTSTANDING`]; the configuration is checked earlier.
     pub(crate) fn new(capacity: u32, periods: Periods) -> Self {
         assert!(
             (1..=MAX_OUTSTANDING).contains(&capacity),
@@ -274,7 +268,7 @@ impl Outstanding {
         }
     }
 
-    /// The region for the id of a request with that mode and address; `None` if it has no free id.
+    /// The region for the id of a request with the given mode and address; `None` if no id is free.
     #[inline]
     fn region(&self, routing: Routing, address: u64) -> Option<usize> {
         let has = |region: &usize| self.slab.has_slot_in(*region);
@@ -284,19 +278,18 @@ impl Outstanding {
         if routing.is_deterministic() {
             return Some(0).filter(has);
         }
-        // The id of an adaptive packet does not affect its path: regions take turns.
+        // The id of an adaptive packet does not affect its path, so the regions take turns.
         let region = (self.turn % TURNS).saturating_sub(TURNS - REGIONS);
         Some(region).filter(has).or_else(|| (0..REGIONS).find(has))
     }
 
-    /// Whether an id is free for a request with that mode and address, provided
-    /// [`has_room`](Self::has_room).
+    /// Whether an id is free for a request with the given mode and address, provided that there is
+    /// [room](Self::has_room).
     #[inline]
     pub(crate) fn has_id(&self, routing: Routing, address: u64) -> bool {
         self.region(routing, address).is_some()
     }
 
-    /// Whether another request may begin.
     #[inline]
     pub(crate) fn has_room(&self, share: Share) -> bool {
         let reserve = match share {
@@ -307,13 +300,13 @@ impl Outstanding {
         self.slab.used() < self.capacity + reserve && self.has_id(Routing::default(), 0)
     }
 
-    /// Whether this id and echo belong to the period in which the id was last used.
+    /// Whether the echo matches the period in which the id was last used.
     #[inline]
     pub(crate) fn is_recent(&self, id: PacketId, echo: u8) -> bool {
         self.slab.period(id.index()).map(echo_of) == Some(echo)
     }
 
-    /// Begins a request and returns its id and its echo.
+    /// Begins a request and returns its id and echo.
     ///
     /// `pending.posted` must not be earlier than that of any request begun before.
     ///
@@ -344,7 +337,7 @@ impl Outstanding {
         self.local_targets[index] = target;
     }
 
-    /// Assembles a request's full state.
+    /// Assembles the full state of a request.
     #[inline]
     fn pending(&self, id: PacketId, entry: &PendingEntry) -> Pending {
         let target = if entry.has_target {
@@ -358,13 +351,13 @@ impl Outstanding {
         }
     }
 
-    /// Whether a request that awaits a response with `id` and `echo` is outstanding.
+    /// Whether a request with `id` and `echo` awaits its response.
     #[inline]
     pub(crate) fn waits(&self, id: PacketId, echo: u8) -> bool {
         self.slab.get(id.index()).is_some() && self.is_recent(id, echo)
     }
 
-    /// The outstanding request that awaits a response with `id` and `echo`, if any.
+    /// The outstanding request with `id` and `echo`, if any.
     #[inline]
     pub(crate) fn answered_by(&self, id: PacketId, echo: u8) -> Option<Pending> {
         let entry = self.slab.get(id.index());
@@ -373,7 +366,6 @@ impl Outstanding {
             .map(|entry| self.pending(id, entry))
     }
 
-    /// The request named by `id`, if outstanding.
     #[cfg(test)]
     pub(crate) fn get(&self, id: PacketId) -> Option<Pending> {
         let entry = self.slab.get(id.index())?;
@@ -399,13 +391,13 @@ impl Outstanding {
         self.users -= u32::from(ended.asker.is_user());
     }
 
-    /// Records that nothing more will come for `id`: its late response arrived, or it was never
-    /// sent. True if this ends its quarantine.
+    /// Records that no response will arrive for `id` any more: the late response is here, or the
+    /// request was never sent. Returns true if that ends a quarantine.
     pub(crate) fn release(&mut self, id: PacketId) -> bool {
         self.slab.release(id.index())
     }
 
-    /// Times out the oldest request if it was posted at `limit` or before.
+    /// Times out the oldest request if it was posted at `limit` or earlier.
     #[inline]
     pub(crate) fn expire(&mut self, limit: Time) -> Option<(PacketId, Pending)> {
         let (index, entry) = self.slab.expire(limit)?;

@@ -8,7 +8,6 @@ fn fresh(capacity: u32) -> Outstanding {
     successor(capacity, Time::ZERO)
 }
 
-/// Outstanding packets of a NIC that starts at `now`, in periods of two seconds.
 fn successor(capacity: u32, now: Time) -> Outstanding {
     let timeout = Duration::from_ms(2_000);
     let after = Incarnation {
@@ -45,7 +44,7 @@ fn requests_expire_in_posting_order_and_only_when_due() {
     assert_eq!((table.slab.used(), table.slab.quarantined()), (1, 2));
 }
 
-/// Regression: they waited for the end of the run.
+/// Regression: users waited for the end of the run.
 #[test]
 fn users_have_room_beside_those_who_use_all_there_is_and_no_more_than_that_without_them() {
     let of_run = |ns| {
@@ -68,7 +67,7 @@ fn users_have_room_beside_those_who_use_all_there_is_and_no_more_than_that_witho
         }
         assert_eq!(ids.len(), few as usize, "{capacity}");
         assert!(table.has_room(Share::Reserve));
-        // One that has ended makes room for another user, but not for the run.
+        // A completed request makes room for another user, but not for the run.
         table.finish(ids[0]);
         assert!(table.has_room(Share::User) && !table.has_room(Share::Bulk));
         table.expire(Time::from_ns(1)).unwrap();
@@ -107,7 +106,7 @@ fn nothing_can_be_asked_when_all_ids_of_a_period_are_in_quarantine() {
     }
     assert_eq!(table.slab.quarantined(), u32::from(IDS));
     assert!(!table.has_room(Share::Reserve));
-    // The id that rested longest is used first.
+    // The id that was unused for the longest time is allocated first.
     let second = Time::ZERO + Duration::from_ms(2_000);
     assert_eq!(table.slab.opens(), Some(second));
     table.slab.advance(second);
@@ -157,8 +156,8 @@ fn an_id_takes_nothing_over_from_its_last_request() {
     }
 }
 
-/// Thousands of lives of one NIC, each cut short with requests outstanding whose responses arrive
-/// at any later time up to 60 s.
+/// Thousands of incarnations of one NIC, each killed with requests outstanding whose responses
+/// arrive at any later time up to 60 s.
 #[test]
 fn no_name_comes_again_within_a_minute_whatever_was_killed() {
     for seed in 0..2_000 {

@@ -10,14 +10,14 @@ pub(crate) struct PacketBuf {
     len: u8,
 }
 
-/// The state of a virtual channel's front.
+/// Result of taking from the front of a virtual channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// Empty, or an incomplete packet.
+    /// The channel is empty or its packet is incomplete.
     Nothing,
-    /// A whole packet, which was taken.
+    /// A complete packet was taken.
     Packet,
-    /// A flit that begins no packet, which was discarded.
+    /// A flit that begins no packet was discarded.
     Stray,
 }
 
@@ -45,14 +45,14 @@ impl PacketBuf {
         Ok(())
     }
 
-    /// Room for any packet; [`set_len`](Self::set_len) sets the length written.
-    // For encoders on the fast path: in a closure their fields go through memory and stall.
+    /// The buffer for a packet; [`set_len`](Self::set_len) then sets the length written.
+    // For encoders on the fast path: in a closure, their fields would go through memory and stall.
     #[inline]
     pub(crate) fn room(&mut self) -> &mut [Flit; MAX_PACKET_FLITS] {
         &mut self.flits
     }
 
-    /// A packet of `flits` flits was written.
+    /// Records that a packet of `flits` flits was written.
     #[inline]
     pub(crate) fn set_len(&mut self, flits: usize) {
         self.len = flits.min(MAX_PACKET_FLITS) as u8;
@@ -78,11 +78,11 @@ impl PacketBuf {
     }
 }
 
-/// Packets queued for the link, oldest first. Each is written in its slot, since moving one costs
-/// more than most of them need. The caller bounds their number.
+/// Packets queued for the link, oldest first. Each is written in place, since moving it costs more
+/// than most packets need. The caller bounds their number.
 #[derive(Debug, Default)]
 pub(crate) struct PacketQueue {
-    /// A ring, as long as the worst backlog so far needed: none, or a power of two.
+    /// A ring that grows to the longest backlog so far. Its length is zero or a power of two.
     slots: Vec<PacketBuf>,
     front: usize,
     len: usize,
@@ -99,7 +99,6 @@ impl PacketQueue {
         (self.front + place) & self.slots.len().wrapping_sub(1)
     }
 
-    /// The oldest packet.
     #[inline]
     pub(crate) fn front(&self) -> Option<&PacketBuf> {
         if self.len == 0 {
@@ -108,14 +107,13 @@ impl PacketQueue {
         self.slots.get(self.index(0))
     }
 
-    /// The last packet appended, if still queued.
+    /// The last packet, if it is still queued.
     #[inline]
     pub(crate) fn back_mut(&mut self) -> Option<&mut PacketBuf> {
         let last = self.index(self.len.checked_sub(1)?);
         self.slots.get_mut(last)
     }
 
-    /// Removes the oldest packet, if any.
     #[inline]
     pub(crate) fn pop_front(&mut self) {
         if self.len != 0 {
@@ -124,12 +122,11 @@ impl PacketQueue {
         }
     }
 
-    /// The free slot after the last packet, for one that [`push_vacant`](Self::push_vacant)
-    /// appends.
+    /// The free slot after the last packet; [`push_vacant`](Self::push_vacant) appends it.
     #[inline]
     pub(crate) fn vacant(&mut self) -> &mut PacketBuf {
         if self.len == 0 {
-            // The slots used last are the most likely to be in the cache.
+            // Reuse the most recent slots, which are the most likely to be in the cache.
             self.front = 0;
         }
         if self.len == self.slots.len() {
@@ -175,7 +172,7 @@ mod tests {
                     Ok(1)
                 })
                 .unwrap();
-            // A packet written but not appended does not count.
+            // A packet that was written but not appended does not count.
             if rng.chance(3, 4) {
                 queue.push_vacant();
                 model.push_back(number);

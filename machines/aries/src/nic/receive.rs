@@ -1,13 +1,13 @@
 //! Posted receives, and the messages that fill them: the receive message table.
 //!
 //! XC white paper, "Remote Memory Access" and "Ordering and Completion": a block transfer may
-//! *send* to a node without naming an address; the receive message table (RMT) matches it to a
+//! *send* to a node without giving an address; the receive message table (RMT) matches it to a
 //! receive that the target has posted. The pieces of a message arrive in any order.
 //!
-//! The first piece announces the message: its handle is [`ANNOUNCE`], its address is the
-//! length of the message, and it has the first 64 bytes. A longer message gets a handle of its own,
-//! returned in the response; the other pieces go there, their address being their offset in the
-//! message. A piece marked as last without data means that the source gives up.
+//! The first piece announces the message: its handle is [`ANNOUNCE`], its address is the length of
+//! the message, and it has the first 64 bytes. A longer message is assigned a handle, which the
+//! response returns. The other pieces carry that handle, and their offset in the message as
+//! address. A piece that is marked as last but has no data means that the source gave up.
 
 use std::collections::VecDeque;
 
@@ -21,32 +21,29 @@ use super::domain::HANDLES;
 use phitwire::nic::local::Client;
 use phitwire::time::{Duration, Time};
 
-/// Destination handle of message announcements.
 pub(crate) const ANNOUNCE: u16 = HANDLES;
-/// Maximum number of posted receives.
 pub const MAX_RECEIVES: usize = 1024;
-/// Maximum number of messages arriving at once.
+/// Maximum number of messages that arrive concurrently.
 pub const MAX_ARRIVING: usize = 64;
 const ARRIVING_BITS: u32 = MAX_ARRIVING.trailing_zeros();
-/// Generations of a handle, clear of [`ANNOUNCE`] and of all ones.
+/// Number of generations of a handle. Excludes [`ANNOUNCE`] and all ones.
 const GENERATIONS: u16 = (1 << (12 - ARRIVING_BITS)) - 1;
-/// Response bytes of an announcement that is not the whole message.
+/// Response bytes of an announcement that is not the complete message.
 pub(crate) const HANDLE_BYTES: usize = 4;
 
-/// A posted receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receive {
     /// Local address for the message.
     pub local: u64,
-    /// Room for it, in bytes.
+    /// Size of the buffer in bytes.
     pub length: u64,
-    /// Protection key of the messages to take.
+    /// Protection key that a message must have.
     pub key: u16,
-    /// Repeated in the event.
+    /// Value repeated in the event.
     pub user: u64,
 }
 
-/// An arriving message.
+/// A message of which some pieces have arrived.
 #[derive(Clone, Copy, Debug)]
 struct Arriving {
     source: NodeId,
@@ -57,7 +54,6 @@ struct Arriving {
     latest: Time,
 }
 
-/// A received piece of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece<'a> {
     pub source: NodeId,
@@ -69,13 +65,11 @@ pub(crate) struct Piece<'a> {
     pub data: &'a [u8],
 }
 
-/// Outcome of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub status: Status,
-    /// The handle for the rest of the message.
     pub handle: Option<u16>,
-    /// The event of the used-up receive.
+    /// The event of a receive that has ended.
     pub event: Option<TargetEvent>,
 }
 
@@ -89,21 +83,20 @@ impl Taken {
     }
 }
 
-/// The receives of one NIC.
 #[derive(Debug)]
 pub(crate) struct Receives {
     posted: VecDeque<Receive>,
     arriving: [Option<Arriving>; MAX_ARRIVING],
     generations: [u16; MAX_ARRIVING],
-    /// A message is given up after this long without a piece.
+    /// Time without a piece after which a message is given up.
     patience: Duration,
-    /// When to check for such messages; `None` while none is arriving.
+    /// When to check for such messages; `None` while no message is arriving.
     look_at: Option<Time>,
 }
 
 impl Receives {
-    /// No receives. A message is given up after `patience` without a piece; `begin` is as good as
-    /// random, so that handles differ from a predecessor's.
+    /// Creates an empty table. A message is given up after `patience` without a piece. `begin` is
+    /// random, so that handles differ from those of a predecessor.
     pub(crate) fn new(patience: Duration, begin: u64) -> Self {
         Self {
             posted: VecDeque::new(),
@@ -114,7 +107,7 @@ impl Receives {
         }
     }
 
-    /// Posts a receive; false if there are too many.
+    /// Posts a receive; returns false if there are too many.
     pub(crate) fn post(&mut self, receive: Receive) -> bool {
         let room = self.posted.len() < MAX_RECEIVES;
         if room {
@@ -129,8 +122,8 @@ impl Receives {
         index.and_then(|index| self.posted.remove(index)).is_some()
     }
 
-    /// Removes all receives of a client, even those whose message is arriving: the rest of it is
-    /// rejected.
+    /// Removes all receives of a client. If a message is arriving for one of them, its remaining
+    /// pieces are rejected.
     pub(crate) fn forget(&mut self, client: Client) {
         let is_its = |receive: &Receive| client_of(receive.user) == Some(client);
         self.posted.retain(|receive| !is_its(receive));
@@ -139,12 +132,10 @@ impl Receives {
         }
     }
 
-    /// Posted receives.
     pub(crate) fn waiting(&self) -> usize {
         self.posted.len()
     }
 
-    /// Handles a piece of a message.
     pub(crate) fn take(
         &mut self,
         now: Time,
@@ -241,7 +232,7 @@ impl Receives {
         done(Some(event))
     }
 
-    /// The next message given up because no piece arrived for too long.
+    /// Gives up the next message for which no piece arrived in time.
     pub(crate) fn expire(&mut self, now: Time) -> Option<TargetEvent> {
         if self.look_at? > now {
             return None;
@@ -260,7 +251,6 @@ impl Receives {
         None
     }
 
-    /// When to call [`expire`](Self::expire).
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.look_at
     }

@@ -1,4 +1,4 @@
-//! Requests of users of an Aries NIC: puts, gets and atomic operations.
+//! Requests of an Aries NIC's users: puts, gets and atomic operations.
 
 use phitwire_framing::aries::flit::Routing;
 use phitwire_framing::aries::packet::{AmoOp, EmitError, MAX_DATA, Operands, Width};
@@ -11,10 +11,10 @@ use super::virtual_node::Target;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteAddress {
     pub target: Target,
-    /// Memory domain handle, virtual or not.
+    /// Memory domain handle, possibly virtual.
     pub handle: u16,
     pub key: u16,
-    /// Byte in the domain, 40 bits.
+    /// Byte offset in the domain, 40 bits.
     pub offset: u64,
 }
 
@@ -26,23 +26,22 @@ pub enum Operation<'a> {
         /// Whether the target's completion queue gets an event.
         event: bool,
     },
-    /// Reads 4 to 64 bytes, in words of four at a multiple of four.
+    /// Reads 4 to 64 bytes: words of four bytes at a multiple of four.
     Get {
-        /// Number of bytes.
         len: u8,
-        /// Local address for them; `None`: into the completion.
+        /// Local address for the bytes; `None` for the completion.
         into: Option<u64>,
-        /// Local address and value of an 8-byte flag to write after them.
+        /// Local address and value of an 8-byte flag that is written after the data.
         flag: Option<(u64, u64)>,
     },
-    /// Changes a word at a multiple of its width.
+    /// Updates a word at a multiple of its width.
     Atomic {
         op: AmoOp,
         width: Width,
         operands: Operands,
-        /// Whether to return the former word.
+        /// Whether to return the old word.
         fetch: bool,
-        /// Local address for it (little endian, in its width); `None`: into the completion.
+        /// Local address for the old word (little endian, in its width); `None` for the completion.
         into: Option<u64>,
     },
 }
@@ -51,23 +50,22 @@ pub enum Operation<'a> {
 pub struct Post<'a> {
     pub at: RemoteAddress,
     pub operation: Operation<'a>,
-    /// Routing mode of the packet: [`Routing::Ordered`] for requests that must arrive in the order
-    /// in which they were posted.
+    /// Routing mode of the packet. Requests that must arrive in posting order need
+    /// [`Routing::Ordered`].
     pub routing: Routing,
 }
 
-/// Why a request was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PostError {
-    /// The limit of outstanding packets is reached; or this period's ids are used up, or belong to
-    /// a predecessor, until new ones become available in a few seconds.
+    /// The limit of outstanding packets is reached, or this period has no more ids for this NIC.
+    /// New ids become available after a few seconds.
     #[error("too many packets are outstanding")]
     TooMany,
     #[error("too many completions are pending or not yet fetched")]
     CompletionQueueFull,
     #[error("virtual node {0} does not exist")]
     VirtualNode(u32),
-    /// Invalid length for such a request.
+    /// Invalid length for this kind of request.
     #[error("{0} bytes: a put has 1 to {MAX_DATA}, a get a multiple of 4 up to {MAX_DATA}")]
     Length(usize),
     #[error("memory domain handle {0} exceeds 12 bits")]
@@ -81,12 +79,11 @@ pub enum PostError {
     Transaction,
     #[error("data in a transaction need a local address")]
     NoAddress,
-    /// The request cannot be a packet.
     #[error("{0}")]
     Emit(EmitError),
 }
 
-/// The word of a fetching atomic operation, which is big endian in packets.
+/// The word of a fetching atomic operation, big endian in packets.
 pub(crate) fn word_of(bytes: &[u8]) -> u64 {
     bytes
         .iter()

@@ -1,4 +1,4 @@
-//! The requesting side: sends requests, matches responses, expires timeouts.
+//! The requesting side: sends requests, matches responses and handles timeouts.
 
 use phitwire_framing::aries::flit::{Flit, Head, NodeId, Routing};
 use phitwire_framing::aries::packet::{
@@ -14,7 +14,6 @@ use super::packet_buf::{PacketBuf, PacketQueue};
 use phitwire::nic::periods::Periods;
 use phitwire::time::{Duration, Time};
 
-/// A request, ready to become a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask<'a> {
     pub node: NodeId,
@@ -37,13 +36,11 @@ pub(crate) struct Answer {
     pub failure: Option<Failure>,
 }
 
-/// State of the requesting side.
 #[derive(Debug)]
 pub(crate) struct Requester {
     node: NodeId,
     timeout: Duration,
     pub outstanding: Outstanding,
-    /// Requests queued for the link.
     queue: PacketQueue,
     queue_limit: usize,
     pub counters: AriesNicCounters,
@@ -66,24 +63,21 @@ impl Requester {
         }
     }
 
-    /// Timeout of requests.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Whether another request may begin.
     #[inline]
     pub(crate) fn has_room(&self, share: Share) -> bool {
         self.outstanding.has_room(share) && self.queue.len() < self.queue_limit
     }
 
-    /// Whether a packet id is free for a request with that mode and address.
+    /// Whether a packet id is free for a request with the given mode and address.
     #[inline]
     pub(crate) fn has_id(&self, routing: Routing, address: u64) -> bool {
         self.outstanding.has_id(routing, address)
     }
 
-    /// Requests queued for the link.
     #[inline]
     pub(crate) fn queued(&self) -> usize {
         self.queue.len()
@@ -92,7 +86,8 @@ impl Requester {
     /// Turns `ask` into a request and queues it for the link.
     ///
     /// # Errors
-    /// [`EmitError`] if it cannot be a packet; nothing is requested then.
+    /// On an [`EmitError`], which means that the request does not fit a packet, nothing is
+    /// requested.
     ///
     /// # Panics
     /// If there is no room even in the reserve, or no free id. Check [`has_room`](Self::has_room)
@@ -142,8 +137,8 @@ impl Requester {
         Ok(id)
     }
 
-    /// The next request for the link, without removing it. Drops and counts requests that nobody
-    /// awaits any more; no response to them can come.
+    /// The next request for the link, without removing it. Drops and counts requests that have
+    /// timed out in the queue; no response to them can arrive.
     #[inline]
     pub(crate) fn next_packet(&mut self) -> Option<&PacketBuf> {
         while let Some((id, echo)) = self.queue.front().and_then(name_of)
@@ -158,15 +153,15 @@ impl Requester {
         self.queue.front()
     }
 
-    /// The link has taken the packet of [`next_packet`](Self::next_packet).
+    /// Records that the link accepted the packet of [`next_packet`](Self::next_packet).
     #[inline]
     pub(crate) fn packet_sent(&mut self) {
         self.queue.pop_front();
     }
 
-    /// Matches a response with `bytes` bytes of data; `None` if no request awaits it, which is
-    /// counted. Ignores the other requests that it completes.
-    #[inline(always)] // As `issue`.
+    /// Matches a response with `bytes` bytes of data. Returns `None`, and counts the response, if
+    /// no request awaits it. Ignores other requests that the response completes.
+    #[inline(always)] // Inlined like `issue`.
     pub(crate) fn answer(&mut self, response: &Response, bytes: usize) -> Option<Answer> {
         let id = PacketId::from_bits(response.packet_id);
         let mut answer = Answer {
@@ -190,8 +185,8 @@ impl Requester {
         Some(answer)
     }
 
-    /// Ends a request of the collective engine that a message of its receiver completed: no
-    /// response follows.
+    /// Ends a request of the collective engine that a message of its receiver completed; no
+    /// response will follow.
     pub(crate) fn answered_by_message(&mut self, (id, echo): RequestName) -> Option<Answer> {
         let pending = self.outstanding.answered_by(id, echo)?;
         if !matches!(pending.asker, Asker::Collective(_)) {
@@ -206,7 +201,7 @@ impl Requester {
         })
     }
 
-    /// The outstanding request of `response`, whose packet id is `id`.
+    /// The outstanding request that `response` answers; its packet id is `id`.
     #[inline]
     fn waiting(&mut self, response: &Response, id: PacketId) -> Option<Pending> {
         if response.destination != self.node {
@@ -232,9 +227,8 @@ impl Requester {
         }
     }
 
-    /// Handles an unusable response. If only its inside is damaged, the requester is notified:
-    /// whether the request was carried out is unknown. The id is quarantined, since it may itself
-    /// be the damaged part.
+    /// Handles an unusable response. If only its body is damaged, the requester is notified that
+    /// the outcome is unknown. The id is quarantined, since it may be damaged too.
     #[cold]
     pub(crate) fn damaged(&mut self, packet: &[Flit], error: PacketError) -> Option<Answer> {
         let header = match (error, Response::parse_header(packet)) {
@@ -252,7 +246,6 @@ impl Requester {
         Some(Answer { pending, failure })
     }
 
-    /// The next request that has timed out.
     #[inline]
     pub(crate) fn expire(&mut self, now: Time) -> Option<Answer> {
         let (at, oldest) = self.outstanding.slab.times_out(self.timeout)?;
@@ -265,7 +258,6 @@ impl Requester {
         Some(Answer { pending, failure })
     }
 
-    /// See [`Node::stood_still`](phitwire::node::Node::stood_still).
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         let slab = &mut self.outstanding.slab;
         slab.stood_still(now, span, self.timeout);
@@ -277,7 +269,7 @@ impl Requester {
     }
 }
 
-/// The id of a request packet, and its echo.
+/// The id and the echo of a request packet.
 #[inline]
 fn name_of(packet: &PacketBuf) -> Option<(PacketId, u8)> {
     let header = packet.as_slice().first_chunk::<REQUEST_HEADER_FLITS>()?;

@@ -22,18 +22,18 @@ use super::virtual_handle::VirtualHandleCam;
 use phitwire::nic::checker::{ANNOUNCEMENT_BYTES, Announced, Announcement, Checker, Purpose};
 use phitwire::time::Time;
 
-/// Code of the control request that puts a transaction's event into the target's queue. 12 and 13
-/// are those of traffic runs, those below are the collective engine's; 15 is unused, since a packet
-/// that a link cut off is filled with ones.
+/// Code of the control request that adds a transaction's event to the target's queue. 12 and 13 are
+/// used by traffic runs, lower codes by the collective engine. 15 is unused, since a packet that a
+/// link cut off is filled with ones.
 pub(crate) const EVENT_CODE: u8 = 14;
-/// Code of the control request that a probe puts with; its data is discarded.
+/// Code of the control request with which a probe puts; its data is discarded.
 pub(crate) const PROBE_CODE: u8 = 11;
-/// Data bytes of such an event.
+/// Data bytes of a transaction's event.
 pub(crate) const EVENT_BYTES: usize = 8;
-/// Timeouts after which a stalled message is given up: its source must have given up before.
+/// A stalled message is given up after this many timeouts, by which time its source has given it
+/// up.
 const PATIENCE: u64 = 4;
 
-/// The memory of a node, and the access rights to it.
 #[derive(Debug)]
 pub(crate) struct Responder {
     node: NodeId,
@@ -41,7 +41,7 @@ pub(crate) struct Responder {
     pub domains: Domains,
     pub handles: VirtualHandleCam,
     pub receives: Receives,
-    /// Events not yet fetched, oldest first.
+    /// Events that are not fetched yet, oldest first.
     pub events: VecDeque<TargetEvent>,
     most_events: usize,
     pub checker: Checker,
@@ -60,7 +60,7 @@ impl From<Denied> for Status {
 }
 
 impl Responder {
-    /// The responding side of a NIC; `begin` is as good as random.
+    /// The responding side of a NIC; `begin` is random.
     pub(crate) fn new(config: &AriesNicConfig, begin: u64) -> Self {
         let memory = CachedMemory::new(config.memory_bytes, config.amo_update);
         let mut domains = Domains::default();
@@ -86,8 +86,9 @@ impl Responder {
         self.node
     }
 
-    /// Carries out the request in `packet` and writes the response into `out`. False if there is
-    /// nobody to respond to, which is counted, or if the collective unit handles the response.
+    /// Carries out the request in `packet`, and writes the response to `out`. Returns false if
+    /// there is no valid source to respond to, which is counted, or if the collective unit will
+    /// respond.
     #[inline]
     pub(crate) fn serve(
         &mut self,
@@ -200,7 +201,7 @@ impl Responder {
         }
     }
 
-    /// The address of a request's bytes.
+    /// The local address of the bytes that a request accesses.
     #[inline]
     fn locate(&mut self, request: &Request, bytes: usize, access: Access) -> Result<u64, Status> {
         let Request {
@@ -244,7 +245,8 @@ impl Responder {
         Ok(0)
     }
 
-    /// Whether that was the last line of a traffic run's block, which is checked once complete.
+    /// Whether this was the last line of a traffic run's block, which is judged when it is
+    /// complete.
     fn is_last_line(&mut self, request: &Request, data: &[u8]) -> bool {
         let (source, memory) = (request.source.bits(), self.memory.memory());
         request.mdh == RUN_DOMAIN
@@ -264,7 +266,7 @@ impl Responder {
         Ok(out.len())
     }
 
-    /// Performs the operation and returns the word before it.
+    /// Performs the operation and returns the old word.
     #[inline]
     fn atomic(
         &mut self,
@@ -324,7 +326,7 @@ impl Responder {
         }))
     }
 
-    /// Queues the event of a transaction whose requests were all carried out.
+    /// Queues the event of a successful transaction.
     fn tell(&mut self, request: &Request, data: &[u8]) -> Result<usize, Status> {
         let (ssid, address) = whole_ssid(request.ssid, request.address);
         let domain = Request {
@@ -344,8 +346,8 @@ impl Responder {
         Ok(0)
     }
 
-    /// The announcement of a traffic run, or a query about it: a source with put access to its
-    /// addresses may run there.
+    /// Handles the announcement of a traffic run, or a question about one. Any source that may put
+    /// to the run's addresses may announce it.
     #[cold]
     fn announced(&mut self, request: &Request, data: &[u8]) -> Status {
         let whole = data.split_at_checked(ANNOUNCEMENT_BYTES);
@@ -377,7 +379,8 @@ impl Responder {
         }
     }
 
-    /// A traffic run's block is in memory; its last line was too short to announce it.
+    /// Handles the event that reports a traffic run's block in memory, when its last line was too
+    /// short to announce it.
     fn block_arrived(&mut self, request: &Request, data: &[u8]) -> Result<usize, Status> {
         self.locate(request, 0, Access::Put)?;
         let word = data.first_chunk::<EVENT_BYTES>();
@@ -389,14 +392,13 @@ impl Responder {
         Ok(0)
     }
 
-    /// Queues an event if there is room.
     #[inline]
     pub(crate) fn event(&mut self, event: TargetEvent) {
         if let TargetEvent::Received { failure, .. } = event {
             self.counters.receives_done += u64::from(failure.is_none());
             self.counters.receives_failed += u64::from(failure.is_some());
         }
-        // Keep every receive event: the posted receives bound their number.
+        // Keep every receive event: the number of posted receives is bounded.
         let is_bounded = matches!(event, TargetEvent::Received { .. });
         if is_bounded || self.events.len() < self.most_events {
             self.events.push_back(event);

@@ -13,7 +13,7 @@ use phitwire::nic::Incarnation;
 use phitwire::rng::Rng;
 use phitwire::time::{Duration, Time};
 
-/// Requests of a life, by the number that its completion repeats.
+/// Requests of an incarnation, by the number that the completion repeats.
 type Asked = HashMap<u64, (bool, u64)>;
 
 fn born(now: Time) -> Interface {
@@ -30,7 +30,7 @@ fn born(now: Time) -> Interface {
     nic
 }
 
-/// Puts and gets, some without a response.
+/// Puts and gets, some of which get no response.
 fn ask(nic: &mut Interface, now: Time, rng: &mut Rng) -> (Vec<Vec<Flit>>, Asked) {
     let mut asked = Asked::new();
     for user in 0..1 + rng.below(200) {
@@ -59,7 +59,7 @@ fn served(target: &mut Interface, now: Time, requests: &[Vec<Flit>]) -> Vec<Vec<
     requests.iter().filter_map(answer).collect()
 }
 
-/// The response with the echo of the request of the same id, as if there were no echoes.
+/// The response with the echo of the request that has the same id, as if there were no echoes.
 fn forged(response: &[Flit], requests: &[Vec<Flit>]) -> Vec<Flit> {
     let mut data = [0; MAX_DATA];
     let (mut found, bytes) = Response::parse(response, &mut data).unwrap();
@@ -74,8 +74,8 @@ fn forged(response: &[Flit], requests: &[Vec<Flit>]) -> Vec<Flit> {
     flits[..used].to_vec()
 }
 
-/// Three lives; requests of the last are carried out only after all responses to the others have
-/// arrived. Returns how many requests completed nevertheless.
+/// Three incarnations. Requests of the last are carried out only after all responses to the others
+/// have arrived. Returns the number of requests that completed nevertheless.
 fn completed_by_others(seed: u64, forge: bool) -> usize {
     let mut rng = Rng::new(seed, 3);
     let mut target = Interface::new(&config(1).build().unwrap(), Time::ZERO);
@@ -98,12 +98,12 @@ fn completed_by_others(seed: u64, forge: bool) -> usize {
     }
     let early = core::iter::from_fn(|| nic.poll_completion()).count();
     if !forge {
-        // An unused id is not known from another period.
+        // Ids that were never used belong to no other period.
         let counters = nic.counters();
         let ignored = counters.stale_responses + counters.unknown_responses;
         assert_eq!(ignored, late.len() as u64, "{seed}");
         assert!(counters.stale_responses > 0, "{seed}");
-        // The NIC accepts its own responses, each once.
+        // The NIC accepts each response to its own requests once.
         for response in served(&mut target, now, &requests) {
             nic.handle_response(now, &response);
         }
@@ -136,15 +136,15 @@ fn no_response_to_a_predecessor_completes_a_request() {
     }
 }
 
-/// Without the echo the same lives do accept them: data of other requests, and puts never carried
-/// out.
+/// Without the echo the same incarnations accept wrong responses: data of other requests, and puts
+/// that were never carried out.
 #[test]
 fn canary_ids_alone_would_not_do() {
     let wrong = (0..200).filter(|&seed| completed_by_others(seed, true) > 0);
     assert!(wrong.count() > 40);
 }
 
-/// A damaged response to a predecessor's request does not fail a request of this life.
+/// A damaged response to a predecessor's request does not fail a request of this incarnation.
 #[test]
 fn a_damaged_response_to_a_predecessor_ends_nothing() {
     let mut rng = Rng::new(1, 1);

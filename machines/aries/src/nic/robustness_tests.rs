@@ -1,4 +1,4 @@
-//! Packets that no correct NIC sends: they are counted and break nothing.
+//! Packets that no correct NIC sends are counted and do no harm.
 
 use phitwire_framing::aries::flit::{Flit, Head, Routing};
 use phitwire_framing::aries::packet::{Command, MAX_DATA, Request, Response};
@@ -10,7 +10,7 @@ use super::test_bench::*;
 use super::*;
 use phitwire::rng::Rng;
 
-/// A packet with a valid check and random fields, often from meaningful values.
+/// A packet with a valid check and random fields, many of them with meaningful values.
 fn request(rng: &mut Rng) -> Vec<Flit> {
     let mut data = [0; MAX_DATA];
     data.fill_with(|| rng.next_u64() as u8);
@@ -60,7 +60,7 @@ fn response(rng: &mut Rng) -> Vec<Flit> {
         destination: NODES[0],
         routing: Routing::Adaptive0,
         packet_id: rng.below(1 << 12) as u16,
-        // The echo of the first period; rarely, any.
+        // Usually the echo of the first period, rarely any other.
         echo: if rng.chance(1, 16) {
             rng.below(32) as u8
         } else {
@@ -74,7 +74,7 @@ fn response(rng: &mut Rng) -> Vec<Flit> {
     flits[..used.unwrap()].to_vec()
 }
 
-/// A head of some length; the rest is noise.
+/// A head of random length, followed by random flits.
 fn noise(rng: &mut Rng, is_response: bool) -> Vec<Flit> {
     let length = 1 + rng.below(14) as u8;
     let code = rng.below(64) as u8;

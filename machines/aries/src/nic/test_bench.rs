@@ -1,4 +1,4 @@
-//! Test network that joins NICs: it delays, reorders, loses, duplicates and damages packets.
+//! A test network between NICs, which delays, reorders, loses, duplicates and damages packets.
 
 use std::collections::BTreeMap;
 
@@ -65,21 +65,20 @@ pub(super) struct Harm {
     pub duplicated_responses: u64,
     pub poisoned: u64,
     pub flipped: u64,
-    /// Held back beyond the timeout.
+    /// Delayed beyond the timeout.
     pub late: u64,
 }
 
-/// Two NICs and a network between them.
 pub(super) struct Pair {
     pub nics: [Interface; 2],
     pub now: Time,
     pub harm: Harm,
     /// Longest delay of a packet in steps; packets overtake each other.
     pub spread: u64,
-    /// Every packet as sent, with `keep`.
+    /// If `keep` is set, every packet as sent.
     pub seen: Vec<Vec<Flit>>,
     pub keep: bool,
-    /// A non-existent node: it gets responses to its announcements of runs, and nothing else.
+    /// A node that does not exist. It gets responses to its announcements of runs, but sends none.
     pub ghost: Option<NodeId>,
     rng: Rng,
     serial: u64,
@@ -107,7 +106,7 @@ impl Pair {
         Self::with(config(0), config(1))
     }
 
-    /// Sends a packet to the other side, subject to the harm.
+    /// Sends a packet to the other side, subject to the faults in `harm`.
     pub(super) fn send(&mut self, to: usize, packet: &[Flit]) {
         let mut packet = packet.to_vec();
         if let Some(response) = self.ghost_says(&packet) {
@@ -148,7 +147,6 @@ impl Pair {
         }
     }
 
-    /// The ghost's response.
     fn ghost_says(&self, packet: &[Flit]) -> Option<Vec<Flit>> {
         let head = Head::parse(packet[0])?;
         let is_for_it = !head.is_response() && Some(head.destination()) == self.ghost;
@@ -202,7 +200,7 @@ impl Pair {
         }
     }
 
-    /// Steps until nothing is outstanding and no transfer open.
+    /// Steps until no request is outstanding and no transfer open.
     pub(super) fn drain(&mut self) {
         let end = self.now + Duration::from_ms(20_000);
         let busy =

@@ -18,7 +18,7 @@ use phitwire::nic::stamp::{LINE, read_line};
 use phitwire::nic::{Answered, Block, Issuer, Message, RunRequest, Ways};
 use phitwire::time::Time;
 
-/// The memory domain of traffic runs at all nodes: it starts at address 0 and has the same key
+/// The memory domain of traffic runs at all nodes. It starts at address 0 and has the same key
 /// everywhere.
 pub const RUN_DOMAIN: u16 = 0;
 
@@ -27,9 +27,9 @@ pub(crate) const RUN_CODE: u8 = 13;
 /// Code of the control request that reports a run's block in memory.
 pub(crate) const RUN_BLOCK_CODE: u8 = 12;
 
-/// Bytes of blocks that a run writes and checks in one turn, plus some of the last block. During
-/// it nothing received is acknowledged, and the other end of the link waits 4 ms for that before it
-/// resends everything.
+/// Bytes of blocks that a run may write and check in one turn, exceeded by at most one block.
+/// During a turn the NIC acknowledges nothing, and the other end of the link resends everything
+/// after 4 ms without an acknowledgement.
 const WORK_OF_A_TURN: u64 = 1 << 20;
 
 /// The rest of [`WORK_OF_A_TURN`].
@@ -40,7 +40,7 @@ pub(crate) struct BlockWork {
 }
 
 impl BlockWork {
-    /// A full turn, beginning at `now`.
+    /// A full allowance for the turn that begins at `now`.
     pub(crate) const fn begin(now: Time) -> Self {
         Self {
             left: WORK_OF_A_TURN,
@@ -57,13 +57,13 @@ impl BlockWork {
         self.left = self.left.saturating_sub(bytes);
     }
 
-    /// When the next turn is due: at once if this one used up its work.
+    /// When the next turn is due: at once if this one used up its allowance.
     pub(crate) fn deadline(&self) -> Option<Time> {
         (!self.is_left()).then_some(self.begun)
     }
 }
 
-/// Requests of a run that wait for the requester.
+/// Issues a run's requests through the requester.
 pub(crate) struct PacketIssuer<'a> {
     pub now: Time,
     pub requester: &'a mut Requester,
@@ -202,8 +202,8 @@ impl PacketIssuer<'_> {
     }
 }
 
-/// Writes a block's content to where it will be read from; for a get, the complement of every byte
-/// to its destination, so that nothing of an earlier block passes for it.
+/// Writes a block's content to its source. For a get, also writes the complement of every byte to
+/// its destination, so that no earlier block can be taken for it.
 fn write_block(memory: &mut CachedMemory, block: &Block) {
     let mut lines = block.stamp.lines(block.address, block.sequence);
     for at in (0..u64::from(block.len)).step_by(LINE) {
@@ -220,7 +220,7 @@ fn write_block(memory: &mut CachedMemory, block: &Block) {
     }
 }
 
-/// Passes the end of a block transfer to the run that queued it.
+/// Passes the end of a block transfer to its run.
 pub(crate) fn block_ended(
     runs: &mut Runs,
     now: Time,
@@ -253,7 +253,7 @@ pub(crate) fn block_ended(
     runs.answered(now, ended.queued, request, answered);
 }
 
-/// Passes the end of a request to the run that issued it; `data` is the response's.
+/// Passes the end of a request to its run; `data` is the response's data.
 #[inline]
 pub(crate) fn answered(
     runs: &mut Runs,
@@ -278,7 +278,6 @@ pub(crate) fn answered(
     runs.answered(now, pending.posted, (request, pending.offset), answered);
 }
 
-/// The status that reports an announcement's outcome.
 pub(super) const fn announcement_status(announced: Announced) -> Status {
     match announced {
         Announced::Accepted => Status::Done,
@@ -288,7 +287,6 @@ pub(super) const fn announcement_status(announced: Announced) -> Status {
     }
 }
 
-/// The routing mode for the packets of a run.
 pub(super) const fn routing_of(ways: Ways) -> Routing {
     Routing::ALL[ways as usize]
 }

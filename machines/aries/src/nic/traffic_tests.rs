@@ -21,7 +21,6 @@ fn bench() -> Pair {
     Pair::with(with_domain(0), with_domain(1))
 }
 
-/// Starts `spec` on both NICs.
 fn start_both(pair: &mut Pair, spec: &TrafficSpec) {
     for (number, nic) in pair.nics.iter_mut().enumerate() {
         let nonce = 99 + number as u32;
@@ -88,8 +87,8 @@ fn every_operation_and_size_is_accounted_for() {
     for op in [Operation::Put, Operation::Get, Operation::Amo] {
         for size in sizes(op) {
             let mut pair = bench();
-            // Ordered packets stay in order in a network; this one has one path only if nothing
-            // overtakes.
+            // In a real network ordered packets stay in order; in this one they do so only if no
+            // packet overtakes another.
             pair.spread = if size < 8 { 1 } else { 20 };
             let report = run(&mut pair, &spec(op, size, 3_000));
             assert!(report.is_clean(), "{op:?} {size}: {report:?}");
@@ -116,7 +115,7 @@ fn blocks_are_accounted_for() {
     }
 }
 
-/// The last line has no room for a number that distinguishes it from one of a later block.
+/// The last line has no room for a number that distinguishes it from that of a later block.
 #[test]
 fn blocks_that_may_be_on_their_way_are_not_overwritten() {
     let mut pair = bench();
@@ -132,8 +131,8 @@ fn blocks_that_may_be_on_their_way_are_not_overwritten() {
     assert!(report.sent < 800, "{report:?}");
 }
 
-/// Some packets take several timeouts, so that pieces of abandoned blocks arrive between those of
-/// the next ones to the same addresses, and responses after the end of their requests.
+/// Some packets take several timeouts. So pieces of abandoned blocks arrive between those of the
+/// next blocks to the same addresses, and responses arrive after the end of their requests.
 #[test]
 fn what_comes_late_of_a_block_is_no_fault_of_the_next() {
     for op in [Operation::Put, Operation::Get] {
@@ -185,7 +184,7 @@ fn runs_of_blocks_outlive_their_target() {
     }
 }
 
-/// 16 MiB take 262,144 packets each; the test waits for none of them.
+/// 16 MiB take 262,144 packets each; the run ends without sending them all.
 #[test]
 fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
     let cases = [Operation::Put, Operation::Get, Operation::Get];
@@ -209,7 +208,7 @@ fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
         for _ in 0..300 {
             let open = pair.nics[0].transfers.open();
             pair.step();
-            // One block per step: writing several at once would keep the link waiting.
+            // One block per step: writing several at once would delay the link.
             assert!(pair.nics[0].transfers.open() <= open + 1);
         }
         assert!(pair.nics[0].transfers.open() > 1);
@@ -226,7 +225,7 @@ fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
             pair.step();
             assert!(pair.now < told + TIMEOUT + Duration::from_ms(1), "{op:?}");
         }
-        // Nothing of the run is left, and the next one has all resources.
+        // The run holds no resources any more, so the next one can use all.
         assert_eq!(pair.nics[0].transfers.open(), 0);
         assert_eq!(pair.nics[0].requester.outstanding.slab.used(), 0);
         pair.harm.lost = 0;
@@ -248,7 +247,7 @@ fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
 #[test]
 fn blocks_go_on_to_others_when_one_target_is_gone() {
     let mut pair = bench();
-    // The source is left out of the list, and the second target never responds.
+    // The source is not in the list, and the second target never responds.
     let nobody = NodeId::new(7, 7, 7);
     for nic in &mut pair.nics {
         nic.virtual_nodes = VirtualNodes::new(vec![NODES[0], nobody, NODES[1]]);
@@ -258,7 +257,7 @@ fn blocks_go_on_to_others_when_one_target_is_gone() {
         addresses: 8,
         ..spec(Operation::Put, 4_097, 200)
     };
-    // The missing one is missing from the first block on.
+    // The second target is missing from the first block on.
     pair.ghost = Some(nobody);
     pair.nics[0].start_traffic(pair.now, 1, spec).unwrap();
     pair.run(Duration::from_ms(200));
@@ -281,7 +280,7 @@ fn nothing_of_an_earlier_block_passes_for_a_later_one() {
     pair.nics[0].start_traffic(pair.now, 5, spec).unwrap();
     pair.run(Duration::from_ms(2));
     let local = (MEMORY / 4) * 3;
-    // Until the data arrives, the end of a block being read holds inverted data.
+    // Until the data arrives, the end of the destination of a block get holds inverted data.
     let seen = (0..2_000).any(|_| {
         pair.step();
         pair.read(0, local, 1)[0] == !read_line(MEMORY / 2)[0]
@@ -327,7 +326,7 @@ fn one_run_after_the_other_starts_from_nothing() {
             assert!(report.is_clean(), "{number}: {report:?}");
         }
     }
-    // A replaced atomic run keeps its count.
+    // An atomic run that was replaced keeps its count.
     let atomics = merged(&pair, Some(60));
     assert_eq!((atomics.delivered, atomics.sent), (600, 600));
 }
@@ -453,7 +452,7 @@ fn a_target_that_does_not_answer_is_out_of_reach() {
     assert_ne!(NODES[0], NODES[1]);
 }
 
-/// Gets, blocks and additions, some of which meet a target memory altered by `spoil`.
+/// Gets, blocks and additions, some of which find the target's memory altered by `spoil`.
 fn spoilt_under_way(op: Operation, size: u32, spoil: fn(&mut Pair)) -> TrafficReport {
     let mut pair = bench();
     let spec = TrafficSpec {
@@ -480,7 +479,7 @@ const READING: [(Operation, u32); 6] = [
     (Operation::Amo, 8),
 ];
 
-/// Regression: all content of the new memory was reported as corrupted.
+/// Regression: the whole contents of the new memory were reported as corrupted.
 #[test]
 fn what_is_found_at_a_target_that_was_started_again_is_not_called_corrupted() {
     for (op, size) in READING {
@@ -526,7 +525,7 @@ fn a_run_of_an_older_number_is_refused_and_called_that() {
     assert_eq!(pair.nics[1].counters().runs_outdated, 1);
 }
 
-/// Regression: posters got `TooMany` until the run was over.
+/// Regression: users got `TooMany` until the run was over.
 #[test]
 fn a_user_has_room_beside_a_run_that_uses_all_outstanding_packets() {
     let mut pair = bench();
@@ -548,7 +547,8 @@ fn a_user_has_room_beside_a_run_that_uses_all_outstanding_packets() {
     }
 }
 
-/// Small messages and blocks alike are issued when due, and the NIC reports that deadline.
+/// Small messages and blocks are both issued when due, and the NIC reports the due time as
+/// deadline.
 #[test]
 fn messages_of_a_run_with_a_rate_go_when_they_are_due() {
     for (op, size, rate) in [

@@ -1,9 +1,9 @@
-//! Transactions: many requests, one completion.
+//! Transactions: several requests with one completion.
 //!
 //! XC white paper, "Ordering and Completion": every packet of a transaction carries its
-//! synchronization sequence identification (SSID); counters track the requests and their responses,
-//! and an event is generated when all are in. The event "reports the successful execution of the
-//! transaction or provides details of a failure".
+//! synchronization sequence identification (SSID). Counters track the requests and their responses,
+//! and an event is generated when all have arrived. The event "reports the successful execution of
+//! the transaction or provides details of a failure".
 
 use std::collections::VecDeque;
 
@@ -13,50 +13,47 @@ use super::completion::Failure;
 use super::virtual_node::Target;
 use phitwire::time::Time;
 
-/// SSIDs of a NIC; 0 means none.
+/// Number of SSIDs of a NIC; 0 means no transaction.
 const SSIDS: u16 = 1 << 9;
-/// SSIDs available to transactions.
 const USABLE: u64 = SSIDS as u64 - 1;
-/// Messages and events carry SSID bits beyond the packet field in their address, from this bit up:
-/// their addresses stay below 2^32.
+/// Position from which the addresses of messages and events carry the SSID bits that exceed the
+/// packet field. Their addresses stay below 2^32.
 const HIGH_SHIFT: u32 = ADDRESS_BITS - SSIDS.trailing_zeros() + SSID_BITS;
 
 const _: () = assert!(HIGH_SHIFT > 32, "messages may be 2^32 bytes long");
 
-/// The upper bits of an SSID, for the address of a message or an event.
+/// The upper bits of an SSID, for the address field of a message or an event.
 #[inline]
 pub(crate) const fn high_ssid(ssid: u16) -> u64 {
     (ssid as u64 >> SSID_BITS) << HIGH_SHIFT
 }
 
-/// The whole SSID of a message or an event with the field `low`, and its address without the SSID
-/// bits.
+/// The complete SSID of a message or an event with the field `low`, and its address without the
+/// SSID bits.
 #[inline]
 pub(crate) const fn whole_ssid(low: u16, address: u64) -> (u16, u64) {
     let high = (address >> HIGH_SHIFT) as u16;
     (high << SSID_BITS | low, address & ((1 << HIGH_SHIFT) - 1))
 }
 
-/// Names an open transaction of one NIC: 1 to 511.
+/// Identifies an open transaction of one NIC: 1 to 511.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ssid(u16);
 
 impl Ssid {
-    /// The 9 bits. Puts carry the lower four.
+    /// The 9 bits, of which puts carry the lower four.
     pub const fn bits(self) -> u16 {
         self.0
     }
 }
 
-/// An event that a transaction leaves at a target once all its requests have succeeded.
+/// An event that a transaction sends to a target once all its requests have succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteEvent {
     pub target: Target,
-    /// A memory domain of the target with put access, which an event requires as well.
+    /// A memory domain of the target with put access, which the event requires too.
     pub handle: u16,
-    /// Protection key of `handle`.
     pub key: u16,
-    /// Payload of the event.
     pub data: u64,
 }
 
@@ -64,7 +61,7 @@ pub struct RemoteEvent {
 enum Stage {
     Free,
     Open,
-    /// Closed; requests are outstanding.
+    /// Closed, with requests outstanding.
     Closing,
     /// All requests have succeeded; the event for the target is queued or in flight.
     Telling,
@@ -95,7 +92,6 @@ impl Transaction {
     };
 }
 
-/// An ended transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub user: u64,
@@ -105,27 +101,26 @@ pub(crate) struct Ended {
     pub failure: Option<Failure>,
 }
 
-/// Next step after a request of a transaction has ended.
+/// The next step after a request of a transaction has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextStep {
     Waiting,
-    /// Send its event, which [`Transactions::next_event`] returns.
+    /// Send the event, which [`Transactions::next_event`] returns.
     Tell,
     Ended(Ended),
 }
 
-/// The transactions of one NIC.
 #[derive(Debug)]
 pub(crate) struct Transactions {
     table: Vec<Transaction>,
-    /// Taken from the front, returned to the back: an SSID rests as long as possible.
+    /// A queue, so that an SSID stays unused as long as possible.
     free: VecDeque<u16>,
     /// Transactions whose event must be sent.
     telling: VecDeque<u16>,
 }
 
 impl Transactions {
-    /// Slots with all SSIDs free. The first one used is as random as `begin`.
+    /// Creates slots with all SSIDs free. The random `begin` determines the first one to use.
     pub(crate) fn new(begin: u64) -> Self {
         Self {
             table: vec![Transaction::FREE; usize::from(SSIDS)],
@@ -164,7 +159,7 @@ impl Transactions {
         transaction.outstanding += 1;
     }
 
-    /// Counts the end of a request or of the event.
+    /// Handles the end of a request or of the event.
     pub(crate) fn ended(&mut self, ssid: u16, failure: Option<Failure>) -> NextStep {
         let transaction = &mut self.table[usize::from(ssid)];
         if let Some(failure) = failure {
@@ -182,7 +177,8 @@ impl Transactions {
         self.proceed(ssid)
     }
 
-    /// Takes an SSID for a block transfer, which does its own accounting; `None` if all are in use.
+    /// Allocates an SSID for a block transfer, which does its own accounting; `None` if all are in
+    /// use.
     pub(crate) fn reserve(&mut self) -> Option<u16> {
         self.free.pop_front()
     }
@@ -192,7 +188,7 @@ impl Transactions {
         self.free.push_back(ssid);
     }
 
-    /// Accepts no more requests; `None` if the transaction is not open.
+    /// Accepts no more requests. Returns `None` if the transaction is not open.
     pub(crate) fn close(&mut self, ssid: Ssid, event: Option<RemoteEvent>) -> Option<NextStep> {
         let transaction = &mut self.table[usize::from(ssid.0)];
         if transaction.stage != Stage::Open {
@@ -229,14 +225,13 @@ impl Transactions {
         })
     }
 
-    /// The next event to send.
     pub(crate) fn next_event(&self) -> Option<(u16, RemoteEvent)> {
         let &ssid = self.telling.front()?;
         let event = self.table[usize::from(ssid)].event;
         Some((ssid, event.expect("a queued transaction has an event")))
     }
 
-    /// The event of [`next_event`](Self::next_event) was sent.
+    /// Records that the event of [`next_event`](Self::next_event) was sent.
     pub(crate) fn event_sent(&mut self) {
         self.telling.pop_front();
     }

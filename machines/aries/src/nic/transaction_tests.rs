@@ -1,4 +1,4 @@
-//! Transactions: many requests, one completion, and an event for the target.
+//! Transactions: several requests with one completion, and an event for the target.
 
 use super::interface::Owner;
 use super::test_bench::*;

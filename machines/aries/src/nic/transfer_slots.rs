@@ -1,18 +1,17 @@
-//! Open transfers, each in a slot that it keeps until the response to its last packet.
+//! Open transfers. Each occupies a slot until the response to its last packet.
 
 use super::block_transfer::{Active, Stage};
 use super::transfer_targets::TargetIndex;
 use phitwire::time::Time;
 
-/// Limit on open transfers, both being sent by channels and waiting for their last responses. A
-/// quarter of the SSIDs; the rest is left to transactions.
+/// Maximum number of open transfers, whether they are being sent or wait for their last responses.
+/// A quarter of the SSIDs; the rest is for transactions.
 pub(super) const MAX_UNDER_WAY: usize = 128;
 const _: () = assert!(
     MAX_UNDER_WAY <= u8::MAX as usize,
     "slot numbers have 8 bits"
 );
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     slots: Vec<Option<Active>>,
@@ -20,6 +19,8 @@ pub(super) struct Slots {
 }
 
 impl Slots {
+    /// Inserts a transfer and returns its slot.
+    ///
     /// # Panics
     /// If there is no room.
     pub(super) fn insert(&mut self, active: Active) -> u8 {
@@ -43,7 +44,6 @@ impl Slots {
         }
     }
 
-    /// The target of a slot's transfer.
     #[inline]
     pub(super) fn target(&self, slot: u8) -> TargetIndex {
         match &self.slots[usize::from(slot)] {
@@ -52,7 +52,7 @@ impl Slots {
         }
     }
 
-    /// When a send announces itself again, if it waits for that.
+    /// When the send in a slot is announced, if it waits for that.
     pub(super) fn announces_at(&self, slot: u8) -> Option<Time> {
         match self.slots[usize::from(slot)]?.stage {
             Stage::Announcing(at) => Some(at),
@@ -65,7 +65,6 @@ impl Slots {
         self.free.push(slot);
     }
 
-    /// The slots of the transfers that `which` selects.
     pub(super) fn find(&self, which: impl Fn(&Active) -> bool) -> Vec<u8> {
         let is_one = |slot: &u8| self.slots[usize::from(*slot)].as_ref().is_some_and(&which);
         (0..self.slots.len() as u8).filter(is_one).collect()

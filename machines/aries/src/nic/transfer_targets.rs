@@ -1,11 +1,11 @@
-//! The targets of block transfers, and each one's limits on the shared packets and slots.
+//! The targets of block transfers, and their limits on shared packets and slots.
 //!
-//! Packets to a dead target stay outstanding until they time out. So a target gets at most a
-//! [`SILENT_PARTS`]th of what is left while it does not respond; one that responds may take
-//! everything, but other responding targets still get some packets beyond the window. Slots for
-//! open transfers are scarce, too: see [`SLOT_PARTS`]. (Thresholds of that kind share the buffers
-//! of switches: Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet
-//! Switches".)
+//! Packets to a dead target stay outstanding until they time out. So a target that does not respond
+//! gets at most a [`SILENT_PARTS`]th of the free packets. A target that responds may use all of
+//! them, but other responding targets still get some packets beyond the window. Slots for open
+//! transfers are limited in the same way: see [`SLOT_PARTS`]. (Thresholds of this kind are used for
+//! the buffers of switches: Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory
+//! Packet Switches".)
 
 use std::collections::BTreeMap;
 
@@ -17,38 +17,36 @@ use phitwire::time::{Duration, Time};
 
 /// A target that has not responded lately may hold 1/SILENT_PARTS of the free packets or slots.
 const SILENT_PARTS: u32 = 2;
-/// Slots of open transfers that a responding target may hold per free slot.
+/// Slots of open transfers that a responding target may hold, in multiples of the free slots.
 const SLOT_PARTS: u32 = 3;
-/// Slots, and packets beyond the window, reserved for responding targets however many others there
-/// are: an eighth of the slots, half of those packets.
+/// Slots, and packets beyond the window, that are reserved for responding targets, however many
+/// others there are: an eighth of the slots, half of those packets.
 const PLACES_KEPT: u32 = MAX_UNDER_WAY as u32 / 8;
-/// Age of the last response above which a target counts as silent. Far above any round trip; a
-/// false verdict costs only a share.
+/// A target whose last response is older than this counts as silent. This is far above any round
+/// trip; a wrong verdict costs only a share.
 const RECENT: Duration = Duration::from_ms(100);
-/// Maximum number of targets remembered; exceeds the possible number of transfers.
+/// Maximum number of targets remembered, more than the possible number of transfers.
 const MOST_TARGETS: usize = 2048;
 const _: () = assert!(MOST_TARGETS > CHANNELS * MAX_QUEUED_TRANSFERS + MAX_UNDER_WAY);
 
-/// A target, by its index among those remembered.
+/// Index of a target in the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TargetIndex(u16);
 
 #[derive(Clone, Copy, Debug)]
 struct Target {
     node: NodeId,
-    /// Queued and open transfers to the target.
     open: u32,
-    /// Of these, the open ones.
+    /// Open transfers to the target.
     under_way: u32,
     /// Packets to the target that await their responses.
     in_flight: u32,
     /// Time of the target's last response, unless a request has timed out since.
     heard: Option<Time>,
-    /// Time of the target's last response.
     answered: Option<Time>,
 }
 
-/// Targets without a response for a whole timeout.
+/// The targets that did not respond for a whole timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Silence {
     /// The target of the packet that timed out.
@@ -57,24 +55,22 @@ pub(super) enum Silence {
     All,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Targets {
     all: Vec<Target>,
     places: BTreeMap<u32, TargetIndex>,
-    /// Targets with queued or open transfers.
     in_use: usize,
     /// Time of the last response from any target.
     answered: Option<Time>,
     under_way: u32,
     in_flight: u32,
-    /// Packets that all transfers together may have outstanding.
+    /// Maximum number of outstanding packets of all transfers together.
     window: u32,
-    /// Packets beyond `window`: for responding targets that hold fewer, and one for each target.
+    /// Packets beyond `window`, for responding targets that hold fewer, and one for each target.
     spare: u32,
 }
 
-/// Whether a silent target that holds `has` may take more while `left` are left.
+/// Whether a silent target that holds `has` may take another while `left` are free.
 #[inline]
 const fn may_have(has: u32, left: u32) -> bool {
     has == 0 && left > 0 || has * SILENT_PARTS < left
@@ -88,7 +84,8 @@ impl Target {
 }
 
 impl Targets {
-    /// No targets. All share `window` packets, and responding ones with few share `spare` more.
+    /// Creates an empty table. All targets share `window` packets; responding ones with few packets
+    /// share `spare` more.
     pub(super) fn new(window: u32, spare: u32) -> Self {
         Self {
             all: Vec::new(),
@@ -102,7 +99,7 @@ impl Targets {
         }
     }
 
-    /// A transfer to `node` was queued.
+    /// Records that a transfer to `node` was queued.
     pub(super) fn enter(&mut self, node: NodeId) -> TargetIndex {
         let index = match self.places.get(&node.bits()) {
             Some(&index) => index,
@@ -138,7 +135,7 @@ impl Targets {
         index
     }
 
-    /// A transfer has ended or was dequeued.
+    /// Records that a transfer has ended or was dequeued.
     pub(super) fn leave(&mut self, index: TargetIndex) {
         let target = self.at(index);
         target.open -= 1;
@@ -149,19 +146,16 @@ impl Targets {
         &mut self.all[usize::from(index.0)]
     }
 
-    /// Whether there are transfers to more than one target.
     #[inline]
     pub(super) fn are_several(&self) -> bool {
         self.in_use > 1
     }
 
-    /// Whether no target may get a packet.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.in_flight >= self.window + self.spare
     }
 
-    /// Whether a packet may go to a target.
     #[inline]
     pub(super) fn has_room(&self, now: Time, index: TargetIndex) -> bool {
         let target = &self.all[usize::from(index.0)];
@@ -172,14 +166,13 @@ impl Targets {
         }
     }
 
-    /// Whether a transfer to a target may begin.
     pub(super) fn may_begin(&self, now: Time, index: TargetIndex) -> bool {
         let target = &self.all[usize::from(index.0)];
         let left = MAX_UNDER_WAY as u32 - self.under_way;
         let has_place = match target.answers(now) {
             true => target.under_way < SLOT_PARTS * left,
-            // Many dead targets may hold a packet each. Transfers that have begun must be able to
-            // continue, so the bound is here and not in `has_room`.
+            // Many dead targets may hold one packet each. The limit is here and not in `has_room`,
+            // because transfers that have begun must be able to continue.
             false => {
                 may_have(target.under_way, left)
                     && left > PLACES_KEPT
@@ -189,27 +182,27 @@ impl Targets {
         has_place && self.has_room(now, index)
     }
 
-    /// A transfer to it has begun.
+    /// Records that a transfer to the target has begun.
     pub(super) fn begun(&mut self, index: TargetIndex) {
         self.under_way += 1;
         self.at(index).under_way += 1;
     }
 
-    /// An open transfer to it has ended.
+    /// Records that an open transfer to the target has ended.
     pub(super) fn ended(&mut self, index: TargetIndex) {
         self.under_way -= 1;
         self.at(index).under_way -= 1;
     }
 
-    /// A packet was sent to it.
+    /// Records that a packet was sent to the target.
     #[inline]
     pub(super) fn sent(&mut self, index: TargetIndex) {
         self.in_flight += 1;
         self.at(index).in_flight += 1;
     }
 
-    /// A packet posted at `posted` has a response or timed out. After a timeout, returns what has
-    /// been silent since `posted`, if anything.
+    /// Records that a packet posted at `posted` was answered or timed out. After a timeout, returns
+    /// which targets have been silent since `posted`.
     #[inline]
     pub(super) fn answered(
         &mut self,
@@ -241,7 +234,7 @@ impl Targets {
 mod tests {
     use super::*;
 
-    /// Sends a target as many packets as it may have and returns the number.
+    /// Sends a target as many packets as it may have, and returns their number.
     fn fill(targets: &mut Targets, now: Time, index: TargetIndex) -> u32 {
         let mut count = 0;
         while targets.has_room(now, index) {
@@ -308,14 +301,14 @@ mod tests {
         let dead = enter(&mut targets, false);
         assert_eq!(fill(&mut targets, now, dead), 299, "a third");
         assert_eq!(fill(&mut targets, now, living), 597, "all remaining slots");
-        // The target is silent from now on; others still get packets.
+        // From now on this target is silent; others still get packets.
         for expected in [64, 0] {
             let other = enter(&mut targets, true);
             assert_eq!(fill(&mut targets, now, other), expected);
         }
         let last = enter(&mut targets, false);
         assert_eq!(fill(&mut targets, now, last), 0, "no slot is left");
-        // Slots of timed-out packets are free again, but their target gets only a few.
+        // The packets that timed out are free again, but their target gets only a few.
         for _ in 0..597 {
             targets.answered(now, living, now, true);
         }
@@ -335,7 +328,7 @@ mod tests {
         assert_eq!(fill(&mut targets, later, index), 30);
         targets.answered(later, index, later, false);
         assert_eq!(fill(&mut targets, later, index), 61);
-        // A window of one serves all targets in turn.
+        // A window of one packet serves all targets in turn.
         let mut least = Targets::new(1, 0);
         let both = [1, 2].map(|node| least.enter(NodeId::from_bits(node)));
         for index in both {

@@ -14,7 +14,6 @@ fn filled(pair: &mut Pair, nic: usize, address: u64, len: usize) -> Vec<u8> {
     data
 }
 
-/// Outcome of the only transfer.
 fn outcome(pair: &mut Pair) -> Outcome {
     pair.drain();
     pair.completions()[0].outcome
@@ -172,7 +171,7 @@ fn a_channel_does_not_wait_for_answers_between_short_transfers() {
         let under_way = pair.nics[0].transfers.under_way();
         assert!(under_way <= 128, "{under_way}");
     }
-    // One after the other, each would take two round trips of 300 us on average.
+    // In sequence, each transfer would take two round trips of 300 us on average.
     let took = pair.now.since(begin);
     assert!(took < Duration::from_ms(6), "{took:?}");
     assert!(most > 150, "{most}");
@@ -202,7 +201,7 @@ fn transfers_without_bytes_hold_nobody_up() {
     let none = transfer(block_put(0), 0, 0);
     let event = Some(1);
     let fence = true;
-    // The end of each begins the next, on a channel already checked.
+    // The end of each transfer begins the next, on a channel that was checked before.
     for (channel, transfer) in [
         (3, none),
         (2, BlockTransfer { fence, ..none }),
@@ -318,7 +317,7 @@ fn a_send_waits_for_a_receive_but_not_for_ever() {
     let mut pair = Pair::with(config(0).send_retry(Duration::from_us(50), 12), config(1));
     let data = filled(&mut pair, 0, 0, 1000);
     start(&mut pair, 0, transfer(SEND, 0, 1000));
-    // It does not hold up another channel.
+    // It does not delay another channel.
     start(&mut pair, 1, transfer(block_put(0), 0, 10));
     pair.run(Duration::from_ms(3));
     assert_eq!(pair.completions()[0].user, 10);
@@ -355,12 +354,12 @@ fn sends_do_not_wait_for_each_other_and_puts_not_for_sends_that_nobody_takes() {
         let under_way = pair.nics[0].transfers.under_way();
         assert!(under_way <= 48, "{under_way}");
     }
-    // One after the other, each would take two round trips of 300 us on average, the first of them
+    // In sequence, each transfer would take two round trips of 300 us on average, the first of them
     // in its channel.
     let took = pair.now.since(begin);
     assert!(took < Duration::from_ms(15), "{took:?}");
     assert_eq!(pair.nics[1].counters().receives_done, count);
-    // The network decides which message meets which receive.
+    // The network determines which message meets which receive.
     let all = |pair: &mut Pair, nic, at| {
         let mut all: Vec<_> = (0..count)
             .map(|n| pair.read(nic, at + n * length, length as usize))
@@ -422,7 +421,7 @@ fn a_transfer_reports_what_went_wrong_and_stops() {
 
 #[test]
 fn a_message_that_is_cut_off_uses_its_receive_up_with_a_failure() {
-    // The source notices a lost piece and gives up, or loses all packets as well.
+    // The source notices a lost piece and gives up, or loses all packets too.
     for lose_all in [false, true] {
         let mut pair = Pair::new();
         receive(&mut pair, 5000, 1 << 19);
@@ -499,7 +498,7 @@ fn more_messages_than_may_arrive_at_once_wait_their_turn() {
         places.map(|place| pair.read(nic, place, 3000)).collect()
     };
     let (mut found, mut sent) = (all(1, 400_000), all(0, 0));
-    // The network decides which message meets which receive.
+    // The network determines which message meets which receive.
     found.sort();
     sent.sort();
     assert!(found == sent);
@@ -516,7 +515,7 @@ fn to_the_dead(length: u64) -> BlockTransfer {
     }
 }
 
-/// How long a put of half the memory takes, whatever else is queued.
+/// The time of a put of half the memory, with whatever else is queued.
 fn put_of_half(pair: &mut Pair, channel: usize) -> Duration {
     let begin = pair.now;
     start(
@@ -548,7 +547,7 @@ fn patient_pair() -> Pair {
 fn a_dead_target_takes_little_from_those_that_answer() {
     let mut pair = patient_pair();
     let alone = put_of_half(&mut pair, 0);
-    // More transfers than channels, also ahead of the live target's in its channel.
+    // More transfers than channels, some of them ahead of the live target's in its channel.
     for n in 0..12 {
         start(&mut pair, n % CHANNELS, to_the_dead(MEMORY / 2));
     }
@@ -585,7 +584,7 @@ fn a_target_that_dies_leaves_some_for_others_and_gets_all_again_when_it_is_back(
     pair.run(Duration::from_us(200));
     let held = pair.nics[0].requester.outstanding.slab.used();
     assert!((885..=896).contains(&held), "{held}");
-    // Another target, which never responded, gets few of the remaining packets.
+    // Another target, which has never responded, gets few of the remaining packets.
     start(&mut pair, 0, to_the_dead(MEMORY / 2));
     pair.run(Duration::from_us(200));
     let held_more = pair.nics[0].requester.outstanding.slab.used() - held;
@@ -630,7 +629,7 @@ fn a_silent_target_does_not_take_others_with_it() {
             start(&mut pair, (n % 4) as usize, one);
         }
     }
-    // The transfer queued later is fenced: it waits for those to the dead target and is then
+    // The transfer queued later is fenced: it waits for those to the dead target, and is then
     // carried out.
     let fenced = BlockTransfer {
         fence: true,

@@ -1,43 +1,40 @@
-//! Virtual memory domain handles: the same handle for a segment on every node of a job.
+//! Virtual memory domain handles: a segment has the same handle on every node of a job.
 //!
 //! XC white paper, "Address Translation": a handle is "translated using a content-addressable
 //! memory (CAM) in each NIC. If a match is found, the corresponding MDH base value is added to the
-//! value in the packet". We match at the target, on protection key and a range of handles: so all
-//! jobs on a node may use handle 0, and a segment may be at a different table index on each node.
+//! value in the packet". Here the target matches the protection key and a range of handles. So all
+//! jobs on a node may use handle 0, and the table index of a segment may differ between nodes.
 
 use thiserror::Error;
 
 use super::domain::HANDLES;
 
-/// Entries of the CAM; the XC white paper does not state the number.
+/// Number of CAM entries, which the XC white paper does not state.
 pub const VIRTUAL_HANDLE_ENTRIES: usize = 32;
 
-/// An entry of the CAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VirtualHandles {
     /// Protection key of the requests to translate.
     pub key: u16,
     /// First handle to translate.
     pub first: u16,
-    /// Handles to translate, from `first` on.
+    /// Number of handles to translate, from `first` on.
     pub count: u16,
-    /// Added to the handle of a request.
+    /// Value added to the handle of a request.
     pub base: u16,
 }
 
-/// Why an entry was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum VirtualHandleError {
     #[error("all {VIRTUAL_HANDLE_ENTRIES} entries are in use")]
     Full,
     #[error("another entry already translates some of these handles for this key")]
     Overlap,
-    /// No handle, or handles that do not exist before or after translation.
+    /// The range is empty, or contains handles that do not exist before or after translation.
     #[error("handles must be below {HANDLES} before and after translation")]
     Range,
 }
 
-/// The CAM of one NIC.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VirtualHandleCam(Vec<VirtualHandles>);
 
@@ -66,14 +63,14 @@ impl VirtualHandleCam {
         Ok(())
     }
 
-    /// Removes the entries of a key and returns their number.
+    /// Removes the entries of a key, and returns their number.
     pub(crate) fn remove(&mut self, key: u16) -> usize {
         let before = self.0.len();
         self.0.retain(|entry| entry.key != key);
         before - self.0.len()
     }
 
-    /// Translates the `handle` of a request with `key` if an entry matches.
+    /// Translates the `handle` of a request with `key`, if an entry matches.
     #[inline]
     pub(crate) fn translate(&self, key: u16, handle: u16) -> u16 {
         for entry in &self.0 {

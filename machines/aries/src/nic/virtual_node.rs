@@ -1,4 +1,4 @@
-//! Virtual nodes: a job's own contiguous numbering of its nodes.
+//! Virtual nodes: a job's contiguous numbering of its nodes.
 //!
 //! XC white paper, "Address Translation": the NIC translates virtual node identifiers to physical
 //! network locations; the mechanism "supports mapping around failed nodes and those allocated to
@@ -8,12 +8,11 @@ use std::sync::Arc;
 
 use phitwire_framing::aries::flit::NodeId;
 
-/// Target of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A NIC by its physical number.
     Node(NodeId),
-    /// A processing element of the job: an index of the virtual node table.
+    /// A processing element of the job: an index into the virtual node table.
     Virtual(u32),
 }
 
@@ -28,35 +27,31 @@ impl From<NodeId> for Target {
 pub struct VirtualNodes(Arc<Vec<NodeId>>);
 
 impl VirtualNodes {
-    /// Virtual node `i` is `nodes[i]`.
     pub fn new(nodes: Vec<NodeId>) -> Self {
         Self(Arc::new(nodes))
     }
 
-    /// Contiguous virtual nodes over `nodes`, in order, without those in `failed`.
+    /// Contiguous virtual nodes for `nodes`, in their order, without those in `failed`.
     pub fn around(nodes: impl IntoIterator<Item = NodeId>, failed: &[NodeId]) -> Self {
         let healthy = nodes.into_iter().filter(|node| !failed.contains(node));
         Self::new(healthy.collect())
     }
 
-    /// Number of virtual nodes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether the table has no entry.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The NIC of virtual node `number`.
     #[inline]
     pub fn get(&self, number: u32) -> Option<NodeId> {
         self.0.get(number as usize).copied()
     }
 
-    /// Maps virtual node `number` to `node` from now on and returns the former node; `None` if
-    /// there is no such virtual node.
+    /// Maps virtual node `number` to `node`, and returns the previous node; `None` if the virtual
+    /// node does not exist.
     pub fn remap(&mut self, number: u32, node: NodeId) -> Option<NodeId> {
         let entry = Arc::make_mut(&mut self.0).get_mut(number as usize)?;
         Some(core::mem::replace(entry, node))

@@ -3,9 +3,9 @@
 //! errors is less than one every 7,250 years."
 //!
 //! An error goes undetected exactly when the syndromes of the flipped bits cancel. The syndromes
-//! come from the codec, one flipped bit at a time; all patterns of two, four and six flipped bits
-//! are counted. The white paper does not print its polynomial; its figure fits a check of distance
-//! 4.
+//! are computed by the codec, one flipped bit at a time, and all patterns of two, four and six
+//! flipped bits are counted. The white paper does not give the polynomial, but its figure fits a
+//! check of distance 4.
 
 use phitwire_framing::aries::crc20;
 use phitwire_framing::aries::flit::Flit;
@@ -14,9 +14,8 @@ use phitwire_framing::aries::set::{DATA_FLITS, DataSet, SET_BYTES, Set, SetBytes
 use super::stated;
 use phitwire::reproduce::{Kind, Observation, Row, Source, Table, Tolerance};
 
-/// Bits of a set, check included.
+/// Number of bits of a set, including the check.
 const BITS: usize = SET_BYTES * 8;
-/// Seconds of a year.
 const YEAR_S: f64 = 365.25 * 86_400.0;
 
 /// Syndrome of each bit of a set, first bit first.
@@ -35,8 +34,8 @@ pub fn syndromes() -> Vec<u32> {
         .collect()
 }
 
-/// x^exponent modulo a polynomial of degree 20 without its highest term: the syndromes of its
-/// check, last bit first.
+/// The syndromes of a check, last bit first: x^exponent modulo its polynomial of degree 20, which
+/// is given without its highest term.
 fn powers(polynomial: u32) -> Vec<u32> {
     let step = |power: &u32| {
         let carry = power >> (crc20::BITS - 1);
@@ -45,29 +44,26 @@ fn powers(polynomial: u32) -> Vec<u32> {
     std::iter::successors(Some(1), step).take(BITS).collect()
 }
 
-/// A published polynomial of distance 4 (0xc1acf in Koopman's notation), the kind that the XC white
-/// paper's figure suggests.
+/// A published polynomial of distance 4 (0xc1acf in Koopman's notation), as the XC white paper's
+/// figure suggests.
 const DISTANCE_FOUR: u32 = 0x8_359f;
 
-/// Missed patterns of flipped bits, by their number of bits.
+/// Number of undetected patterns, by their number of flipped bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Undetected {
-    /// Of two bits.
     pub two: u64,
-    /// Of four bits.
     pub four: u64,
-    /// Of six bits; counted only if none of fewer is missed.
+    /// Counted only if no shorter pattern is undetected.
     pub six: Option<u64>,
     /// Whether every odd number of flipped bits is detected.
     pub odd_detected: bool,
 }
 
-/// Pairs among `n`.
 const fn choose_two(n: u32) -> u64 {
     n as u64 * (n as u64).saturating_sub(1) / 2
 }
 
-/// Counts undetected patterns among bits with the given 20-bit syndromes.
+/// Counts the undetected patterns of bits with the given 20-bit syndromes.
 ///
 /// # Panics
 /// If a syndrome has more than 20 bits.
@@ -79,9 +75,9 @@ pub fn undetected(syndromes: &[u32]) -> Undetected {
         }
     }
     let two = u64::from(pairs[0]);
-    // A quadruple appears as three pairs of pairs.
+    // Each quadruple appears as three pairs of pairs.
     let four = pairs[1..].iter().map(|n| choose_two(*n)).sum::<u64>() / 3;
-    // If every bit flips the parity of the syndrome, an odd number cannot cancel.
+    // If every bit flips the parity of the syndrome, an odd number of them cannot cancel.
     let odd_detected = syndromes.iter().all(|s| s.count_ones() % 2 == 1);
     let clean = two == 0 && four == 0 && odd_detected;
     Undetected {
@@ -92,8 +88,8 @@ pub fn undetected(syndromes: &[u32]) -> Undetected {
     }
 }
 
-/// If nothing smaller is missed, triples with the same syndrome have no bit in common, and a
-/// pattern of six appears as ten pairs of triples.
+/// If no shorter pattern is undetected, triples with the same syndrome have no bit in common, and
+/// each pattern of six appears as ten pairs of triples.
 fn undetected_six(syndromes: &[u32]) -> u64 {
     let mut triples = vec![0_u32; 1 << crc20::BITS];
     for (i, a) in syndromes.iter().enumerate() {
@@ -106,12 +102,12 @@ fn undetected_six(syndromes: &[u32]) -> u64 {
     triples.iter().map(|n| choose_two(*n)).sum::<u64>() / 10
 }
 
-/// Distance between successive bits. Coprime to the number of bits before the tenth flit, so that
-/// each bit is taken once and the first ones come from all parts of a set.
+/// Distance between successive bits. It is coprime to the number of bits before the tenth flit, so
+/// that each bit is used once and the first bits come from all parts of a set.
 const STRIDE: usize = 197;
 
-/// `most` patterns of six flipped bits that a check with these syndromes misses. They lie before
-/// the tenth flit and cover all nine flits.
+/// Up to `most` undetected patterns of six flipped bits. They lie before the tenth flit and cover
+/// all nine flits.
 fn missed_six(syndromes: &[u32], most: usize) -> Vec<[usize; 6]> {
     let mut first: Vec<Option<[usize; 3]>> = vec![None; 1 << crc20::BITS];
     let mut missed = Vec::new();
@@ -134,7 +130,7 @@ fn missed_six(syndromes: &[u32], most: usize) -> Vec<[usize; 6]> {
     missed
 }
 
-/// Whether the decoder accepts a set with the bits of `flipped` flipped.
+/// Whether the decoder accepts a set with these bits flipped.
 fn takes(bits: &[usize]) -> bool {
     let mut set: SetBytes = [0; SET_BYTES];
     DataSet::emit_flits(&[Flit::IDLE; DATA_FLITS], Tail::default(), &mut set);
@@ -144,19 +140,18 @@ fn takes(bits: &[usize]) -> bool {
     Set::parse(&set).is_ok()
 }
 
-/// Damaged sets accepted by the decoder.
+/// Number of damaged sets that the decoder accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Decoded {
     /// Among all sets with one or two flipped bits.
     light: u64,
-    /// Among [`SAMPLE`] patterns of six that count as missed.
+    /// Among [`SAMPLE`] patterns of six bits that were counted as undetected.
     six: u64,
 }
 
-/// Patterns of six bits passed to the decoder.
+/// Number of patterns of six bits that are passed to the decoder.
 const SAMPLE: usize = 1_000;
 
-/// Passes damaged sets to a decoder.
 fn decoded(syndromes: &[u32], takes: impl Fn(&[usize]) -> bool) -> Decoded {
     let one = (0..BITS).filter(|&a| takes(&[a])).count();
     let two = |a: usize| (0..a).filter(|&b| takes(&[a, b])).count();
@@ -168,15 +163,15 @@ fn decoded(syndromes: &[u32], takes: impl Fn(&[usize]) -> bool) -> Decoded {
     }
 }
 
-/// Patterns of `k` bits in a set.
+/// Number of patterns of `k` bits in a set.
 fn patterns(k: u32) -> f64 {
     (0..k)
         .map(|i| (BITS as f64 - f64::from(i)) / f64::from(i + 1))
         .product()
 }
 
-/// Years between undetected errors in the XC white paper's system if `missed` patterns of `weight`
-/// flipped bits are missed and those of more bits are too rare to count.
+/// Years between undetected errors in the XC white paper's system, if `missed` patterns of `weight`
+/// flipped bits are undetected and longer patterns are too rare to count.
 pub fn years_between(weight: i32, missed: f64) -> f64 {
     let routers = stated::SYSTEM_NODES / stated::NODES_PER_ROUTER;
     let sets_per_s = stated::LINK_BYTES_PER_S / SET_BYTES as f64;
@@ -187,26 +182,27 @@ pub fn years_between(weight: i32, missed: f64) -> f64 {
     1.0 / (sets * of_a_set * YEAR_S)
 }
 
-/// Counts what the codec's check misses, against the XC white paper's claim.
+/// Compares the errors that the codec's check misses with the XC white paper's claim.
 pub fn table() -> Table {
     let syndromes = syndromes();
     of_check(undetected(&syndromes), decoded(&syndromes, takes))
 }
 
-/// Patterns of six flipped bits that a check of distance 6 misses if it detects all odd patterns:
-/// half of the syndromes have odd weight, and the patterns of even weight share the other half.
+/// Expected number of undetected patterns of six bits for a check of distance 6 that detects all
+/// odd patterns: half of the syndromes have odd weight, and the patterns of even weight share the
+/// other half.
 fn expected_six() -> f64 {
     patterns(6) / f64::from(1 << (crc20::BITS - 1))
 }
 
 fn of_check(seen: Undetected, decoded: Decoded) -> Table {
     let stated = stated::YEARS_BETWEEN_UNDETECTED;
-    // The lightest missed pattern decides; the check may miss patterns of two or four.
+    // The shortest undetected patterns dominate: two bits, then four.
     let ours = match seen {
         Undetected { two: 1.., .. } => years_between(2, seen.two as f64),
         Undetected { four: 1.., .. } => years_between(4, seen.four as f64),
         Undetected { six: Some(six), .. } => years_between(6, six as f64),
-        // An odd pattern may be missed, of at least three bits.
+        // Odd patterns of at least three bits may be undetected.
         Undetected { .. } => years_between(3, 1.0),
     };
     let six = seen.six.map_or(f64::NAN, |six| six as f64);
@@ -302,7 +298,6 @@ mod tests {
         six: SAMPLE as u64,
     };
 
-    /// Indices of the rows outside their tolerance.
     fn outside(table: &Table) -> Vec<usize> {
         let rows = table.rows.iter().enumerate();
         let rows = rows.filter(|(_, row)| !row.within());
@@ -311,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_worse_check_is_told() {
-        // x^20 + x^3 + 1 misses itself.
+        // x^20 + x^3 + 1 does not detect itself.
         let three = undetected(&powers(0x9));
         assert!(!three.odd_detected && three.six.is_none());
         assert!(!of_check(three, GOOD).within());
@@ -323,12 +318,12 @@ mod tests {
         let four = undetected(&powers(DISTANCE_FOUR));
         assert_eq!((four.two, four.four, four.six), (0, 2_034, None));
         assert!(four.odd_detected);
-        // Just beyond the bound, and by the missed patterns.
+        // Just outside the tolerance, also for the number of patterns.
         assert_eq!(outside(&of_check(four, GOOD)), [0, 3, 4]);
         assert_eq!(years_between(4, 2_034.0).round(), 7_122.0);
     }
 
-    /// Canary: the table also tests the decoder. It notices one that ignores the check, one that
+    /// Canary: the table also tests the decoder. It detects one that ignores the check, one that
     /// checks half of the set and one with another check.
     #[test]
     fn a_decoder_that_does_not_check_is_told() {

@@ -4,8 +4,8 @@
 //! overheads into account, overall payload efficiency is (64 bytes/15 flits) x (9 flits/60 bytes) =
 //! 64 percent."
 //!
-//! Puts and gets of 64 bytes and their responses are encoded and packed into sets and frames; then
-//! the frames are parsed again, every byte is compared, and flits and bytes are counted.
+//! Puts and gets of 64 bytes and their responses are encoded and packed into sets and frames. Then
+//! the frames are parsed, every byte is compared, and flits and bytes are counted.
 
 use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
 use phitwire_framing::aries::frame::{SetFrame, SetFrameWriter, max_sets, set_frame_len};
@@ -15,9 +15,9 @@ use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
 
 use phitwire::reproduce::{Kind as Evidence, Observation, Row, Source, Table, Tolerance};
 
-/// Transactions: as many as fill whole sets, 9 x 100.
+/// Number of transactions, which fill 9 x 100 whole sets.
 const TRANSACTIONS: usize = 900;
-/// Bytes of a UDP datagram at an MTU of 1,500.
+/// Size of a UDP datagram at an MTU of 1,500.
 const DATAGRAM: usize = 1_472;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,6 @@ enum Kind {
     Get,
 }
 
-/// Counts on the wire for a number of transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counted {
     request_flits: usize,
@@ -42,13 +41,12 @@ impl Counted {
         self.payload_bytes as f64 / (self.data_sets * SET_BYTES) as f64
     }
 
-    /// Payload as a fraction of the bytes of all frames, control sets and frame headers included.
+    /// Payload as a fraction of the bytes of all frames, including control sets and frame headers.
     fn of_frames(&self) -> f64 {
         self.payload_bytes as f64 / self.frame_bytes as f64
     }
 }
 
-/// The data of transaction `i`, different for each.
 fn data(i: usize) -> [u8; MAX_DATA] {
     core::array::from_fn(|k| (i * 31 + k * 7) as u8)
 }
@@ -93,7 +91,8 @@ fn transaction(kind: Kind, i: usize) -> Vec<Flit> {
     flits[..first + second].to_vec()
 }
 
-/// Packs flits into sets and these into datagram-sized frames, each starting with a control set.
+/// Packs flits into sets, and the sets into frames of a datagram each, which begin with a control
+/// set.
 fn frames(flits: &[Flit]) -> Vec<Vec<u8>> {
     let header = FrameHeader {
         kind: SetFrame::KIND,
@@ -131,7 +130,7 @@ fn frames(flits: &[Flit]) -> Vec<Vec<u8>> {
     sets.chunks(per_frame).map(frame).collect()
 }
 
-/// Parses frames and counts their contents; `None` if a byte differs from what was sent.
+/// Parses frames and counts their contents. Returns `None` if a byte differs from the original.
 fn counted(kind: Kind, frames: &[Vec<u8>]) -> Option<Counted> {
     let mut seen = Counted::default();
     let mut flits = Vec::new();
@@ -186,9 +185,9 @@ fn run(kind: Kind) -> Option<Counted> {
     counted(kind, &frames(&flits))
 }
 
-/// Encodes, parses and counts.
+/// Encodes, parses and counts all transactions.
 pub fn table() -> Table {
-    // A mismatch counts as nothing, which is outside every tolerance.
+    // A mismatch yields zero counts, which are outside every tolerance.
     let puts = run(Kind::Put).unwrap_or_default();
     let gets = run(Kind::Get).unwrap_or_default();
     let row = |label, paper, ours| {

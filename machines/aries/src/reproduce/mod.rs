@@ -14,7 +14,6 @@ pub mod tables;
 
 use phitwire::reproduce::Reproduction;
 
-/// The tables, by their names in the command.
 pub const TABLES: &[Reproduction] = &[
     Reproduction {
         name: "aries-table1",
@@ -52,11 +51,9 @@ pub const TABLES: &[Reproduction] = &[
 pub mod stated {
     /// Nodes of the system whose undetected errors are stated ("RAS").
     pub const SYSTEM_NODES: f64 = 25_000.0;
-    /// Bit error rate of its lanes ("RAS").
     pub const BIT_ERROR_RATE: f64 = 1e-7;
-    /// Years, at least, between its undetected errors ("RAS").
+    /// Minimum years between its undetected errors ("RAS").
     pub const YEARS_BETWEEN_UNDETECTED: f64 = 7_250.0;
-    /// Nodes that share a router.
     pub const NODES_PER_ROUTER: f64 = 4.0;
     /// Latency that a router-to-router hop adds, and the most that the hops of a minimal path add,
     /// in nanoseconds ("Aries Performance").

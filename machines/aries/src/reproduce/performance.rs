@@ -1,10 +1,10 @@
-//! Figures of running routers and links (XC white paper, "Aries Performance"): "For a quiet
+//! Performance of simulated routers and links (XC white paper, "Aries Performance"): "For a quiet
 //! network, each router-to-router hop adds approximately 100ns of latency, a maximum of 500ns for
 //! minimally routed packets", and "Peak global bandwidth is 11.7 GB/s per node for a full network.
 //! With the payload efficiency of 64 percent this equates to 7.5 GB/s per direction".
 //!
-//! Latencies are those of packets without contention, in virtual time. Bandwidth is that of blue
-//! links at saturation: encoded links with the description's lane rates.
+//! Latencies are those of packets without contention. Bandwidth is that of saturated blue links,
+//! which are encoded at the lane rates of the description.
 
 use super::stated;
 use crate::cycle::{Aries, AriesOptions};
@@ -16,13 +16,12 @@ use phitwire::sim::direct::{
 use phitwire_framing::aries::flit::Routing;
 use phitwire_framing::aries::set::{DATA_FLITS, FLIT_BYTES, SET_FLITS};
 
-/// Bytes of a put.
 const PUT_BYTES: u8 = 64;
 /// The XC white paper says "approximately".
 const ABOUT: Tolerance = Tolerance::Relative(0.05);
-/// Blue links between the two groups of the bandwidth run.
+/// Number of blue links between the two groups of the bandwidth run.
 const FILLED: u16 = 4;
-/// Routers of such a group, and NICs of a router.
+/// Number of routers of such a group, and of NICs per router.
 const ROUTERS: u8 = 2;
 const NICS: u8 = 4;
 
@@ -34,7 +33,6 @@ pub struct Cycles {
     pub full: u64,
 }
 
-/// Default cycles of the command.
 pub const CYCLES: Cycles = Cycles {
     quiet: 200_000,
     full: 20_000,
@@ -75,7 +73,7 @@ fn ns(cycles: f64) -> f64 {
     cycles * Aries::CYCLE.as_ps() as f64 / 1_000.0
 }
 
-/// Least and largest latency of puts without contention, with cables of these lengths in metres.
+/// Smallest and largest latency of puts without contention, with cables of these lengths in metres.
 fn quiet(shape: Shape, metres: [u32; 3], cycles: u64, seed: u64) -> Result<[f64; 2], String> {
     let topology = dragonfly(shape, (shape.groups > 1).then_some(1))?;
     let options = AriesOptions::with_metres(Routing::Minimal, metres);
@@ -87,16 +85,15 @@ fn quiet(shape: Shape, metres: [u32; 3], cycles: u64, seed: u64) -> Result<[f64;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Seen {
-    /// Latency that a hop over a green link of one metre adds.
+    /// Added latency of a hop over a green link of one metre.
     hop_ns: f64,
-    /// Latency that the hops of the longest minimal path add, with cables of one metre.
+    /// Added latency of the hops of the longest minimal path, with cables of one metre.
     hops_ns: f64,
-    /// Latency that these hops add with the default cables.
+    /// Added latency of these hops with the default cables.
     hops_and_cables_ns: f64,
-    /// Mean flits per cycle of a saturated blue link.
     blue_flits: f64,
-    /// Payload bytes per cycle of a saturated blue link in each direction: puts whose responses
-    /// come back.
+    /// Mean payload bytes per cycle of a saturated blue link in each direction, for puts with
+    /// responses.
     blue_payload: f64,
 }
 
@@ -110,7 +107,7 @@ fn seen(full: &Dragonfly, cycles: Cycles, seed: u64) -> Result<Seen, String> {
     let metre = [1; 3];
     let quiet = |shape, metres| quiet(shape, metres, cycles.quiet, seed);
     let [one_router, _] = quiet(shape(1, 1, 1, 2), metre)?;
-    // Each NIC has its own router, so that every packet crosses both.
+    // Each NIC has its own router, so that every packet crosses both routers.
     let [two_routers, _] = quiet(shape(1, 1, 2, 1), metre)?;
     let [_, far] = quiet(shape(2, 2, 2, 1), metre)?;
     let [_, cabled] = quiet(shape(2, 2, 2, 1), AriesOptions::METRES)?;
@@ -124,7 +121,6 @@ fn seen(full: &Dragonfly, cycles: Cycles, seed: u64) -> Result<Seen, String> {
     })
 }
 
-/// Two groups whose NICs can saturate the links between them.
 fn two_groups() -> Result<Dragonfly, String> {
     let shape = Shape {
         groups: 2,
@@ -135,8 +131,8 @@ fn two_groups() -> Result<Dragonfly, String> {
     dragonfly(shape, Some(FILLED))
 }
 
-/// Every NIC sends as many puts as possible to the other group and gets responses. Returns flits
-/// and payload bytes per cycle of a blue link in each direction.
+/// Every NIC sends as many puts as possible to the other group, and receives the responses. Returns
+/// the flits and payload bytes per cycle of a blue link in each direction.
 fn filled(topology: &Dragonfly, cycles: u64, seed: u64) -> Result<(f64, f64), String> {
     let mut config = config(Load::UNIT, cycles, seed);
     config.traffic.request_reply = true;
@@ -151,13 +147,13 @@ fn filled(topology: &Dragonfly, cycles: u64, seed: u64) -> Result<(f64, f64), St
     let report = finished(&mut simulation.map_err(|error| error.to_string())?)?;
     let blue = report.links.iter().find(|(kind, _)| *kind == "blue");
     let (_, blue) = blue.ok_or("the network has no blue links")?;
-    // Latencies are counted for the puts whose responses arrived in the measurement.
+    // Latencies are recorded for the puts whose responses arrived during the measurement.
     let puts = report.latency_cycles.count as f64 / report.measure_cycles as f64;
     let payload = puts * f64::from(PUT_BYTES) / (2.0 * f64::from(FILLED));
     Ok((blue.mean, payload))
 }
 
-/// Runs the networks and compares them with the XC white paper.
+/// Simulates the networks and compares them with the XC white paper.
 ///
 /// # Errors
 /// If a network cannot be simulated, or a checker fails.
@@ -171,7 +167,7 @@ fn table_of(full: &Dragonfly, seen: &Seen) -> Table {
         Row::new(Kind::Running, source, label, reference, ours, within)
     };
     let paper = |label, reference, ours| row(Source::Paper, label, reference, ours, ABOUT);
-    // A link's rate is an upper limit: it loses slots when it has nothing to send.
+    // A link's rate is an upper limit: slots without a flit to send are lost.
     let rate = |label, expected, ours| {
         row(
             Source::Expected,
@@ -224,7 +220,6 @@ fn table_of(full: &Dragonfly, seen: &Seen) -> Table {
     }
 }
 
-/// Converts bytes per cycle to GB/s.
 fn gbytes_per_second(bytes_per_cycle: f64) -> f64 {
     bytes_per_cycle / ns(1.0)
 }
@@ -278,7 +273,7 @@ mod tests {
         assert!(table.rows.iter().all(|row| row.kind == Kind::Running));
     }
 
-    /// Canary: links between groups at the rate of links within one.
+    /// Canary: links between groups at the rate of links within a group.
     #[test]
     fn another_rate_of_blue_links_is_told() {
         let mut fast = two_groups().unwrap();

@@ -1,21 +1,21 @@
-//! Tables 1, 2 and 3 of the Cray XC white paper, counted in generated dragonflies.
+//! Tables 1, 2 and 3 of the Cray XC white paper, computed from generated dragonflies.
 
 use crate::topology::{Dragonfly, DragonflySpec, DragonflySpecError, Generator, Inventory, Shape};
 use phitwire::reproduce::{Kind, Observation, Row, Source, Table, Tolerance};
 
-/// Links of an optical cable.
+/// Number of links in an optical cable.
 const CABLE_LINKS: u16 = 4;
 /// Payload efficiency of 64-byte transfers (XC white paper, "Aries Performance").
 const EFFICIENCY: f64 = 64.0 / 15.0 / 8.0 * 72.0 / 60.0;
 
-/// The machine to generate.
+/// Dimensions of the generated machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Chassis of a group; six in the XC white paper.
+    /// Chassis per group; six in the XC white paper.
     pub chassis: u8,
-    /// Blades of a chassis; 16 in the XC white paper.
+    /// Blades per chassis; 16 in the XC white paper.
     pub blades: u8,
-    /// NICs of a router; four in the XC white paper.
+    /// NICs per router; four in the XC white paper.
     pub nics: u8,
 }
 
@@ -27,8 +27,8 @@ pub const CRAY_XC: Machine = Machine {
 };
 
 impl Machine {
-    /// A network of `groups` groups with `cables` cables between each pair; `None`: as many as the
-    /// ports allow.
+    /// A network of `groups` groups with `cables` cables between each pair; `None` means as many as
+    /// the ports allow.
     fn generate(self, groups: u16, cables: Option<u16>) -> Result<Dragonfly, DragonflySpecError> {
         let Self {
             chassis,
@@ -59,7 +59,7 @@ impl Machine {
 }
 
 fn row(label: impl Into<String>, paper: f64, ours: f64) -> Row {
-    // Less than one of any counted component.
+    // Allows an error of less than one of any counted component.
     let within = Tolerance::Relative(0.001);
     Row::new(Kind::Count, Source::Paper, label, paper, ours, within)
 }
@@ -143,7 +143,7 @@ pub fn table1(machine: Machine) -> Result<Table, DragonflySpecError> {
     })
 }
 
-/// The XC white paper's two examples: groups, and cables between each pair of them.
+/// The XC white paper's two examples: number of groups, and of cables between each pair.
 const PARTIAL: [(u16, u16); 2] = [(6, 12), (8, 12)];
 
 /// Table 2: optical cables of the two partial networks.
@@ -177,12 +177,12 @@ pub fn table2(machine: Machine) -> Result<Table, DragonflySpecError> {
     })
 }
 
-/// Table 3: cables and bandwidth across the worst split of the groups into halves.
+/// Table 3: cables and bandwidth across the worst bisection of the groups.
 ///
 /// # Errors
 /// If the machine cannot be generated.
 pub fn table3(machine: Machine) -> Result<Table, DragonflySpecError> {
-    // For each row of the table: total cables, cables crossing, GB/s; partial and full.
+    // Per row: total cables, crossing cables and GB/s, for the partial and the full network.
     const PRINTED: [[[f64; 3]; 2]; 2] = [
         [[180.0, 108.0, 4050.0], [720.0, 432.0, 16_200.0]],
         [[336.0, 192.0, 7200.0], [952.0, 544.0, 20_400.0]],
@@ -256,7 +256,8 @@ mod tests {
         let two = Machine { nics: 2, ..CRAY_XC };
         assert!(!table1(narrow).expect("the network fits").within());
         assert!(!table1(two).expect("the network fits").within());
-        // The partial network fits with fewer; the full one lacks the XC white paper's cables.
+        // The partial network fits this machine too, but the full one has fewer cables than in the
+        // XC white paper.
         assert!(!table3(narrow).expect("the network fits").within());
     }
 

@@ -1,16 +1,18 @@
 //! Route decisions of an Aries dragonfly (Cray XC white paper, "Aries Router" and "Cray XC
 //! Routing").
 //!
-//! A path has at most three parts, each minimal inside a group, green before black: *up* to a
-//! random intermediate router (the *root*, on non-minimal paths only), and down from there. Nothing
-//! in the packet names the root: every router on the path up draws the next step, and one that
-//! draws "stay" twice is the root; an adaptive packet draws no "stay" on its path to a root, loads
-//! decide. The class of the virtual channel (0 to 3) says which part of the path a packet is on;
-//! classes only grow along a path, and within a class green, black and blue links follow in this
-//! order, so no cycle of channels can wait for itself.
+//! A path has at most three parts, each minimal within a group, with green links before black ones.
+//! A non-minimal path goes *up* to a random intermediate router, the *root*, and down from there.
+//! The packet does not name the root: every router on the path up draws the next step, and a router
+//! that draws "stay" twice is the root. An adaptive packet draws no "stay" on its path to a root;
+//! there, loads decide.
 //!
-//! [`Routes::choose`] is the decision of a tile for one packet; [`Routes::ways`] is every decision
-//! that it could ever take, for checks.
+//! The class of the virtual channel (0 to 3) identifies the part of the path. Classes only grow
+//! along a path, and within a class green, black and blue links follow in this order, so channels
+//! cannot wait for each other in a cycle.
+//!
+//! [`Routes::choose`] decides for one packet; [`Routes::ways`] returns every possible decision, for
+//! checks.
 
 use phitwire_framing::aries::flit::{Head, Routing};
 
@@ -21,7 +23,7 @@ use super::draws::HashDraws;
 use super::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, PortKind, PortMask, RouteTables};
 use phitwire::rng::{Rng, spread};
 
-/// Decision data shared by the tiles of a router.
+/// Decision data that the tiles of a router share.
 #[derive(Clone, Debug)]
 pub struct Routes {
     registers: AriesRegisters,
@@ -33,7 +35,6 @@ pub struct Routes {
     salt: u64,
 }
 
-/// A packet's options at this router.
 #[derive(Clone, Copy)]
 struct Intent {
     minimal: Part,
@@ -42,33 +43,33 @@ struct Intent {
     /// Whether the packet's state requires the path up.
     is_up: bool,
     /// The packet's position: 0 at its source and after a blue link, 1 after a green link, 2 after
-    /// a black one, 3 more in an intermediate group. A bias may grow with it.
+    /// a black one, and 3 more in an intermediate group. A bias may grow with it.
     position: u8,
 }
 
-/// A minimal part of a path; without ports there is none.
+/// A minimal part of a path. It has no ports if there is no such part.
 #[derive(Clone, Copy)]
 struct Part {
     ports: PortMask,
     class: u8,
 }
 
-/// The path up to a root; without ports there is none.
+/// The path up to a root. It has no ports if there is no such path.
 #[derive(Clone, Copy)]
 struct Up {
-    /// Ports of the dimensions still open, green and black.
+    /// Ports of the dimensions that are still open, green and black.
     greens: PortMask,
     blacks: PortMask,
     class: u8,
     /// Ports after the green and black steps in a group: the blue links to the intermediate group,
     /// or the minimal paths of the root.
     ends: PortMask,
-    /// The class of the root's minimal paths; `None`: `ends` are blue links.
+    /// The class of the root's minimal paths, or `None` if `ends` are blue links.
     root: Option<u8>,
 }
 
-/// All paths of a packet that arrived by a port of `kind` at the router of `registers`. For many
-/// packets at one router make [`Routes`] once.
+/// All paths of a packet that arrived by a port of `kind` at the router with `registers`. For many
+/// packets at one router, create [`Routes`] once.
 pub fn ways(registers: &AriesRegisters, kind: PortKind, head: Head) -> Ways {
     Routes::new(registers.clone()).ways(kind, head)
 }
@@ -92,7 +93,7 @@ impl Routes {
         }
     }
 
-    /// The ports named by any table.
+    /// The ports that appear in any table.
     pub fn named_ports(&self) -> PortMask {
         self.named
     }
@@ -105,7 +106,6 @@ impl Routes {
         self.green | self.black | self.blue | self.nics
     }
 
-    /// The ports of a kind.
     pub fn ports_of(&self, kind: PortKind) -> PortMask {
         match kind {
             PortKind::Processor => self.nics,
@@ -137,28 +137,28 @@ impl Routes {
         }
     }
 
-    /// The port of the packet's NIC, if this is its router.
+    /// The port of the packet's NIC, if it is attached to this router.
     fn nic(&self, head: Head) -> Option<u8> {
         let to = head.destination();
         (to.group() == self.registers.group && to.router() == self.registers.router)
             .then(|| FIRST_NIC_PORT as u8 + to.nic())
     }
 
-    /// The part of its path that a packet is on, with the ports of `live` only.
-    // Inlined so that its fields stay in registers: a struct stored in narrow pieces stalls the
-    // wide load that copies it.
+    /// The packet's part of the path, restricted to the ports of `live`.
+    // Inlined so that the fields stay in registers: a struct stored in narrow pieces would stall
+    // the wide load that copies it.
     #[inline(always)]
     fn phase(&self, kind: PortKind, head: Head, live: PortMask) -> Intent {
         let local = head.destination().group() == self.registers.group;
         let mut class = head.vc() & 3;
         let mut is_up = head.non_minimal();
         match kind {
-            // Ignore the head's class and state at the source: only this router decides.
+            // At the source, ignore the head's class and state: only this router decides.
             PortKind::Processor => (class, is_up) = (0, false),
             PortKind::Blue => {
                 class = self.registers.blue_classes[usize::from(!local)][usize::from(class)] & 3;
-                // In an intermediate group the path continues up; a packet that arrives there on
-                // its path down is lost.
+                // In an intermediate group the path continues up. A packet that arrives there on
+                // its path down has gone astray.
                 is_up = !local && class < 2;
                 if !local && !is_up {
                     return Intent::NOWHERE;
@@ -200,8 +200,8 @@ impl Routes {
         }
     }
 
-    /// The path up for a packet that is on it (`is_up`) with `class`, or could start it here;
-    /// `from` says which dimensions are still open.
+    /// The path up, for a packet that is on it (`is_up`) with `class`, or could start it here.
+    /// `from` determines the dimensions that are still open.
     #[inline]
     fn up(&self, from: PortKind, head: Head, live: PortMask, class: u8, is_up: bool) -> Up {
         let local = head.destination().group() == self.registers.group;
@@ -232,7 +232,7 @@ impl Routes {
             greens,
             blacks,
             class,
-            // No root here for a packet that starts its path up here: it would gain nothing.
+            // A packet that starts its path up here gains nothing from a root here.
             ends: if is_up {
                 self.minimal(PortKind::Processor, head) & live
             } else {
@@ -242,8 +242,8 @@ impl Routes {
         }
     }
 
-    /// Every decision that this router could take for a packet with this head, whatever its routing
-    /// mode, the loads, the random draws and the links that are down.
+    /// Every possible decision of this router for a packet with this head, over all routing modes,
+    /// loads, random draws and link failures.
     pub fn ways(&self, kind: PortKind, head: Head) -> Ways {
         let mut ways = Ways::default();
         if let Some(port) = self.nic(head) {
@@ -269,12 +269,12 @@ impl Routes {
         ways
     }
 
-    /// Routes a packet: `live` are the ports whose link is up, `load` returns a port's load.
+    /// Routes a packet. `live` contains the ports whose link is up; `load` returns a port's load.
     ///
-    /// Per packet and router two minimal and two non-minimal candidates are drawn, as far as its
-    /// mode and state allow. The path with the least load after the mode's bias wins (XC white
-    /// paper, "Aries Router", "Cray XC Routing"); a tie goes to the minimal one, which is our
-    /// choice.
+    /// Up to two minimal and two non-minimal candidates are drawn per packet and router, within the
+    /// limits of its mode and state. The candidate with the least load after the mode's bias wins
+    /// (XC white paper, "Aries Router", "Cray XC Routing"). Ties go to the minimal candidate, which
+    /// is phitwire's choice.
     ///
     /// # Errors
     /// [`Refusal`] if there is no path.
@@ -341,7 +341,7 @@ impl Intent {
         position: 0,
     };
 
-    /// Whether the packet prefers the path up; at the source the mode decides.
+    /// Whether the packet prefers the path up. At the source the mode decides.
     fn wants_up(&self, mode_wants_up: bool) -> bool {
         if self.at_source {
             mode_wants_up

@@ -1,14 +1,13 @@
-//! Draws ports: by the generator and the loads, or by the hash of an ordered packet.
+//! Draws ports, either at random and by load, or by the hash of an ordered packet.
 
 use super::registers::PortMask;
 use phitwire::rng::{Rng, spread};
 
-/// Loads for a decision.
 pub trait Loads {
-    /// The load of a port.
     fn of(&self, port: u8) -> u32;
 
-    /// A port was drawn as a candidate for a minimal path or, if `up`, for a part of another.
+    /// Reports that a port was drawn as a candidate for a minimal path or, if `up`, for a part of a
+    /// non-minimal one.
     #[inline]
     fn drawn(&self, port: u8, up: bool) {
         let _ = (port, up);
@@ -22,7 +21,7 @@ impl<F: Fn(u8) -> u32> Loads for F {
     }
 }
 
-/// For packets routed by their hash, regardless of loads.
+/// For packets that are routed by their hash, regardless of load.
 pub(super) struct NoLoads;
 
 impl Loads for NoLoads {
@@ -32,9 +31,9 @@ impl Loads for NoLoads {
     }
 }
 
-/// Source of draws: the generator, or the hash of an ordered packet.
+/// Source of draws: the random generator, or the hash of an ordered packet.
 pub(super) trait Draws {
-    /// A number below `bound`, which is not 0.
+    /// A number below `bound`, which must not be 0.
     fn below(&mut self, bound: u64) -> u64;
     /// Whether a second candidate may be drawn and compared.
     const BY_LOAD: bool;
@@ -48,7 +47,7 @@ impl Draws for Rng {
     const BY_LOAD: bool = true;
 }
 
-/// Draws that depend only on the flow.
+/// Draws that depend only on the packet's flow.
 pub(super) struct HashDraws(pub(super) u64);
 
 impl Draws for HashDraws {
@@ -88,7 +87,7 @@ pub(super) fn count(ports: PortMask) -> u64 {
     ports.count_ones().into()
 }
 
-/// Set bit number `n` of a mask with more than `n` bits set.
+/// The set bit with index `n` in a mask with more than `n` set bits.
 #[inline]
 pub(super) fn nth(mut ports: PortMask, n: u64) -> u8 {
     debug_assert!(n < count(ports), "fewer ports in the mask");

@@ -1,4 +1,4 @@
-//! The routing decision of Aries in a dragonfly, based on the chip's tables alone.
+//! The routing decision of an Aries router in a dragonfly, based only on the chip's tables.
 
 pub mod decision;
 mod draws;

@@ -8,9 +8,9 @@ use crate::route::registers::ModeBias;
 use phitwire::rng::{Rng, spread};
 
 impl Routes {
-    /// The hash of a deterministic packet: the same for all packets of a flow at one router. The
-    /// head carries neither source nor address, but all packets of a flow arrive by one port, and
-    /// the id of a hashed packet carries the hash of its cache line.
+    /// The hash of a deterministic packet, which is the same for all packets of a flow at one
+    /// router. The head contains neither source nor address, but all packets of a flow arrive by
+    /// the same port, and the id of a hashed packet contains the hash of its cache line.
     pub fn flow_hash(&self, port: u8, head: Head) -> u64 {
         let flow = u64::from(head.line_hash()) << 26
             | u64::from(head.destination().bits()) << 8
@@ -43,7 +43,7 @@ impl Routes {
 
     /// The less loaded candidate of the kind that the mode or the packet's state requires, or of
     /// the other kind if there is none.
-    #[inline(always)] // Like `phase`.
+    #[inline(always)] // Inlined like `phase`.
     pub(super) fn pick_of_kind(
         &self,
         phase: Intent,
@@ -66,11 +66,11 @@ impl Routes {
         None
     }
 
-    /// The least loaded path of either kind, where both exist: at the source, at each router of the
-    /// source group, which may divert a packet or return it to a minimal path, and on the path to a
-    /// root, where each router can become the root (XC white paper, "Aries Router": "two minimal
-    /// and two non-minimal outputs for every packet").
-    #[inline(always)] // Like `phase`.
+    /// The least loaded path of either kind, at routers with both kinds: at the source, at each
+    /// router of the source group, which may divert a packet or return it to a minimal path, and on
+    /// the path to a root, where each router can become the root (XC white paper, "Aries Router":
+    /// "two minimal and two non-minimal outputs for every packet").
+    #[inline(always)] // Inlined like `phase`.
     pub(super) fn pick_adaptive(
         &self,
         mut phase: Intent,
@@ -100,17 +100,17 @@ impl Routes {
         }
     }
 
-    /// The load of a path after the bias of an adaptive mode, for a packet with that arrival. `up`:
-    /// the path is non-minimal.
+    /// The load of a path after the bias of an adaptive mode, for a packet with the given arrival.
+    /// `up` marks a non-minimal path.
     pub fn cost(&self, mode: usize, arrival: super::Arrival, (load, up): (u32, bool)) -> u32 {
         let phase = self.phase(arrival.kind, arrival.head, !0);
         self.registers.bias[mode & 3].cost(load, up, phase.position)
     }
 
     /// The less loaded of two candidates up, and the load of its path. A non-minimal path is two
-    /// minimal ones in sequence; the load after the root is unknown here, so the other candidate
-    /// stands for it. Thus a network whose links are all full diverts no packet, since each
-    /// diversion would take twice the scarce bandwidth.
+    /// minimal ones in sequence. The load after the root is unknown here, so it is estimated by the
+    /// load of the other candidate. Thus a network whose links are all full diverts no packet; each
+    /// diversion would use twice the scarce bandwidth.
     #[inline]
     fn pick_up(&self, up: &Up, rng: &mut Rng, load: &impl Loads) -> Option<(Way, u32)> {
         let (one, other) = (self.draw_up(up, rng, load)?, self.draw_up(up, rng, load)?);
@@ -119,9 +119,9 @@ impl Routes {
         Some((way, loads.0 + loads.1))
     }
 
-    /// One candidate for the next step up: green, black or staying in either dimension, so that
-    /// each router of the group has about the same chance. Staying is excluded where the path could
-    /// not continue.
+    /// One candidate for the next step up: green, black or "stay" in either dimension, weighted so
+    /// that each router of the group has about the same probability. "Stay" is excluded where the
+    /// path could not continue.
     #[inline]
     fn draw_up(&self, up: &Up, draws: &mut impl Draws, load: &impl Loads) -> Option<Way> {
         let step = |port| {
@@ -171,7 +171,7 @@ impl Part {
 }
 
 impl ModeBias {
-    /// A load after the bias, for a packet at that position. `up`: the path is non-minimal.
+    /// A load after the bias, for a packet at the given position. `up` marks a non-minimal path.
     #[inline]
     fn cost(&self, load: u32, up: bool, position: u8) -> u32 {
         let bias = if up { self.non_minimal } else { self.minimal };

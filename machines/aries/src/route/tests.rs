@@ -22,7 +22,6 @@ fn head_to((group, router): At, routing: Routing, response: bool) -> Head {
     Head::new(response, 1, to, routing, id, 0)
 }
 
-/// The links on a packet's path, and their classes.
 #[derive(Debug, Default)]
 struct Trace {
     kinds: Vec<PortKind>,
@@ -59,7 +58,6 @@ fn walk(
         trace.choices.push(choice);
         if usize::from(way.port) >= FIRST_NIC_PORT {
             assert_eq!(usize::from(way.port), FIRST_NIC_PORT + 2);
-            // It arrives at its destination.
             let here = NodeId::new(at.0 as u16, at.1 as u8, 2);
             assert_eq!(here, head.destination());
             return trace;
@@ -86,7 +84,7 @@ fn the_links_of_the_test_machine_have_two_ends() {
     }
 }
 
-/// Every pair of routers, every mode: destination, links and classes.
+/// Every pair of routers in every mode: checks destination, links and classes.
 #[test]
 fn every_mode_reaches_every_router_in_class_order() {
     // So few blue links that the longest paths are needed.
@@ -105,7 +103,7 @@ fn every_mode_reaches_every_router_in_class_order() {
                     let trace = walk(&machine, &routes, from, head, &mut rng, load);
                     let links = trace.classes.iter().zip(&trace.kinds);
                     let rank: Vec<_> = links.map(|(&class, &kind)| (class, kind)).collect();
-                    // Green, black, blue, class by class, each once.
+                    // Green, black and blue links of each class appear in order, each at most once.
                     assert!(rank.is_sorted_by(|a, b| a < b), "{rank:?}");
                     let goes_up = |c: &Choice| matches!(c, Choice::NonMinimal | Choice::Diverted);
                     let up = trace.choices.iter().any(goes_up);
@@ -135,7 +133,7 @@ fn every_mode_reaches_every_router_in_class_order() {
     assert!((9..=10).contains(&longest[1]), "{longest:?}");
 }
 
-/// In deterministic modes packets of one flow take one path; different flows spread.
+/// In deterministic modes packets of one flow take one path, and different flows spread.
 #[test]
 fn deterministic_packets_follow_each_other() {
     let machine = Machine::small();
@@ -218,13 +216,13 @@ fn without_live_minimal_ports_a_packet_of_class_0_goes_up() {
             assert_eq!(none, Err(Refusal::Dead));
         }
     }
-    // In transit: from a green port only the black one leads on; its twin dies as well.
+    // In transit, only the black link leads on from a green port; its parallel link has failed too.
     let head = head_to((0, 3), Routing::Minimal, true);
     let blacks = routes[0].ports_of(PortKind::Black);
     let up = decide(&routes[0], PortKind::Green, head, !blacks).expect("a route up");
     assert_eq!((up.way.class, up.way.non_minimal), (1, true));
     assert_eq!(up.kind, Choice::Fallback);
-    // Not in the target group: no class follows its own.
+    // Outside the target group, no class follows class 3.
     let arrived = head.with_vc(4 | 3);
     let dead = decide(&routes[0], PortKind::Green, arrived, !blacks);
     assert_eq!(dead, Err(Refusal::Dead));
@@ -256,7 +254,8 @@ fn what_no_table_names_is_unroutable() {
     for head in [
         head_to((17, 0), Routing::Adaptive0, false),
         head_to((0, 77), Routing::Ordered, true),
-        // Down on class 2 into a group other than its own: the class it would need does not exist.
+        // A packet on its way down on class 2 arrives in a group other than its own, and the class
+        // that it would need does not exist.
         head_to((1, 0), Routing::Minimal, false).with_vc(2),
     ] {
         let kind = [PortKind::Processor, PortKind::Blue][usize::from(head.vc() == 2)];
@@ -285,7 +284,7 @@ fn no_head_makes_a_decision_panic() {
     for round in 0..200_000 {
         let mut bits = rng.next_u64();
         if round % 2 == 0 {
-            // Mostly an existing destination.
+            // Usually an existing destination.
             let to = NodeId::new((bits >> 50) as u16 & 3, (bits >> 48) as u8 & 7, bits as u8);
             bits = bits & !(0x3_ffff << 22) | u64::from(to.bits()) << 22;
         }
@@ -311,7 +310,7 @@ fn no_head_makes_a_decision_panic() {
     }
 }
 
-/// Hashed packets of one cache line take one path; different lines spread.
+/// Hashed packets of one cache line take one path, and different lines spread.
 #[test]
 fn the_lines_of_a_pair_spread_over_its_ways() {
     let machine = Machine::small();
@@ -340,8 +339,8 @@ fn the_lines_of_a_pair_spread_over_its_ways() {
     }
 }
 
-/// Of 400 packets that arrive at router 0 of group 0 by a port of `kind`, the number that leave on
-/// a non-minimal path if minimal ports have `load` and the others `up_load`.
+/// The number of non-minimal choices among 400 packets that arrive at router 0 of group 0 by a port
+/// of `kind`, if minimal ports have `load` and the others `up_load`.
 fn climbing(kind: PortKind, (routing, to): (Routing, At), load: u32, up_load: u32) -> usize {
     let router = &all_routes(&Machine::small())[0];
     let mut rng = Rng::new(8, 9);
@@ -359,7 +358,7 @@ fn climbing(kind: PortKind, (routing, to): (Routing, At), load: u32, up_load: u3
     (0..400).filter(climbs).count()
 }
 
-/// The largest load at which a minimal path is always taken while the others have `up_load`.
+/// The largest load at which a minimal path is always taken while the other ports have `up_load`.
 fn bears(kind: PortKind, mode: (Routing, At), up_load: u32) -> u32 {
     let is_taken = |load: &u32| climbing(kind, mode, *load, up_load) == 0;
     (0..200)
@@ -368,11 +367,11 @@ fn bears(kind: PortKind, mode: (Routing, At), up_load: u32) -> u32 {
         .expect("an idle path is chosen")
 }
 
-/// No bias, one that grows along the path, a small and a large one.
+/// The biases are zero, growing along the path, small and large.
 #[test]
 fn biases_are_what_the_names_of_the_modes_say() {
     let to = (0, 3);
-    // Two greens lead up; the blacks are the minimal paths.
+    // Two green links lead up; the black links are the minimal paths.
     let [source, behind_green] = [PortKind::Processor, PortKind::Green].map(|kind| {
         [
             Routing::Adaptive0,
@@ -386,7 +385,7 @@ fn biases_are_what_the_names_of_the_modes_say() {
             most
         })
     });
-    // Without a bias the loads of both candidates count, and a tie is minimal.
+    // Without a bias the loads of both candidates count, and ties are minimal.
     assert_eq!(source[0], 2 + 2);
     assert_eq!(source[1], source[0], "the load has not grown yet");
     assert!(
@@ -412,7 +411,7 @@ fn biases_are_what_the_names_of_the_modes_say() {
     }
 }
 
-/// By load, a later router diverts an adaptive packet, returns it, or becomes its root.
+/// Depending on load, a later router diverts an adaptive packet, returns it, or becomes its root.
 #[test]
 fn adaptive_packets_are_decided_at_every_router() {
     let machine = Machine::new((4, 2, 3), 2, 1);
@@ -429,7 +428,7 @@ fn adaptive_packets_are_decided_at_every_router() {
                     let trace = walk(&machine, &routes, from, head, &mut rng, load);
                     let has = |choice| u32::from(trace.choices.contains(&choice));
                     *seen += has(Choice::Diverted);
-                    // After a blue link there is no choice in the target's group.
+                    // After the blue link into the target's group there is no choice.
                     let last = trace.classes.iter().position(|&class| class == 3);
                     let rest = &trace.choices[last.unwrap_or(trace.choices.len() - 1)..];
                     let is_decided = |c: &Choice| {
@@ -452,7 +451,7 @@ fn adaptive_packets_are_decided_at_every_router() {
     assert_eq!((root.way.class, root.way.non_minimal), (2, false));
 }
 
-/// A random root: every router of the group becomes it about equally often.
+/// Roots are random: every router of the group becomes the root about equally often.
 #[test]
 fn roots_are_spread_over_the_group() {
     let machine = Machine::new((3, 3, 4), 3, 12);

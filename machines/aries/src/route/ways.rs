@@ -1,18 +1,17 @@
-//! Next steps of a packet at a dragonfly router, and the decision among them.
+//! The next steps of a packet at a dragonfly router, and the decision among them.
 
 use phitwire_framing::aries::flit::Head;
 
 use super::registers::{PORTS, PortKind, PortMask};
 
-/// A packet's next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Way {
     /// The output port, below [`PORTS`].
     pub port: u8,
-    /// The class of its virtual channel there, 0 to 3. Responses use the virtual channel four
-    /// higher.
+    /// The class of the virtual channel at that port, 0 to 3. Responses use the virtual channel
+    /// four higher.
     pub class: u8,
-    /// Whether the packet is then on its path up to a root.
+    /// Whether the packet is on its path up to a root after this step.
     pub non_minimal: bool,
 }
 
@@ -21,18 +20,17 @@ pub struct Way {
 pub struct WaySet {
     pub ports: PortMask,
     pub class: u8,
-    /// Whether the ports lead up to a root.
     pub non_minimal: bool,
 }
 
-/// Every path on which a packet could be sent: see [`Routes::ways`](super::decision::Routes::ways).
+/// Every path that a packet could take: see [`Routes::ways`](super::decision::Routes::ways).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ways {
     sets: [WaySet; MAX_SETS],
     len: u8,
 }
 
-/// Minimal, non-minimal and from the root.
+/// Minimal paths, non-minimal paths and paths from the root.
 const MAX_SETS: usize = 3;
 
 impl Ways {
@@ -63,7 +61,6 @@ impl Ways {
         self.len == 0
     }
 
-    /// The paths one by one.
     pub fn iter(&self) -> impl Iterator<Item = Way> + '_ {
         self.sets().iter().flat_map(|set| {
             (0..PORTS as u8)
@@ -80,14 +77,14 @@ impl Ways {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
     pub way: Way,
-    /// Whether loads chose the kind of path, or the preferred kind had no live port.
+    /// The reason for the kind of path: chosen by load, or because the preferred kind had no live
+    /// port.
     pub kind: Choice,
 }
 
 /// Reason for the kind of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// To the NIC.
     Eject,
     /// At the source, minimal.
     Minimal,
@@ -99,28 +96,25 @@ pub enum Choice {
     Diverted,
     /// In transit: an adaptive packet on a non-minimal path returns to a minimal one.
     Returned,
-    /// In transit, without a choice of the kind.
+    /// In transit, without a choice of kind.
     Transit,
     /// The other kind, because the preferred one has no live port.
     Fallback,
 }
 
-/// Why a packet has no path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The tables name no port.
+    /// The tables have no port for the packet.
     Unroutable,
-    /// The tables name ports, but none whose link is up.
+    /// The tables have ports for the packet, but none whose link is up.
     Dead,
 }
 
 /// A packet at a router, as input to the decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// The arrival port, part of the hash of ordered packets.
+    /// The arrival port, which enters the hash of ordered packets.
     pub port: u8,
-    /// The kind of that port.
     pub kind: PortKind,
-    /// The packet's head on arrival.
     pub head: Head,
 }

@@ -1,11 +1,12 @@
 //! Third stage: column buffers and output multiplexers (XC white paper, "Aries Router").
 //!
-//! An output arbitrates between the virtual channels and among the column buffers of one; the
-//! winning packet keeps it to its end: packets are not interleaved on a link, and one starts only
-//! when the link can take all of it (virtual cut-through). Packets for an inactive link are
-//! discarded, as are those for a tile and virtual channel whose forward-progress timer has expired.
+//! An output arbitrates between the virtual channels, and among the column buffers of a channel.
+//! The winning packet keeps the output until its end, because packets are not interleaved on a
+//! link; it starts only when the link can accept all of it (virtual cut-through). Packets for an
+//! inactive link are discarded, and so are packets for a tile and virtual channel whose
+//! forward-progress timer has expired.
 //!
-//! Processor tiles hand their packets to Netlink, network tiles to their link.
+//! Processor tiles pass their packets to Netlink, network tiles to their link.
 
 use phitwire_framing::aries::flit::Head;
 
@@ -50,7 +51,7 @@ struct Output {
     /// Source rows with flits: a byte per virtual channel.
     requests: u64,
     vc_turn: MatrixArbiter,
-    /// The source row that each virtual channel took last.
+    /// The last granted source row of each virtual channel.
     last: [u8; VCS],
     current: Current,
 }
@@ -58,27 +59,27 @@ struct Output {
 /// All column buffers and output multiplexers of a chip.
 #[derive(Debug)]
 pub(super) struct Columns {
-    /// Output tiles that may have something to send.
+    /// Output tiles that may have a packet to send.
     pub(super) active: u64,
-    /// Output tiles with a packet leaving.
+    /// Output tiles that are sending a packet.
     pub(super) busy: u64,
     /// Output tiles with waiting flits.
     waiting: u64,
-    /// Output tiles, per virtual channel, that began to send a packet since the last
+    /// Output tiles, per virtual channel, that have begun to send a packet since the last
     /// forward-progress check.
     pub(super) moved: [u64; VCS],
     /// Output tiles, per virtual channel, whose forward-progress timer has expired.
     pub(super) discarding: [u64; VCS],
-    /// Ports handed flits since the owner's last query.
+    /// Ports that were handed flits since the last query.
     pub(super) pushed: u64,
-    /// Slower network ports, and their pace.
+    /// Network ports below full speed, and their pace.
     slow: (u64, Pace),
     fifos: Box<[Fifo; BUFFERS]>,
     pub(super) pipes: Box<[ColumnPipe; BUFFERS]>,
     outputs: Box<[Output; TILES]>,
 }
 
-/// A packet that an output could begin on one virtual channel.
+/// A packet that an output could start on a virtual channel.
 enum Candidate {
     Packet(usize),
     Drain(usize, u16),
@@ -105,7 +106,7 @@ impl Columns {
         }
     }
 
-    /// Sets a slower pace for these network ports: links without lanes cannot hold up flits
+    /// Sets a slower pace for these network ports, because links without lanes cannot delay flits
     /// themselves.
     pub(super) fn set_slow(&mut self, ports: u64, pace: Pace) {
         self.slow = (ports & NETWORK, pace);
@@ -119,7 +120,7 @@ impl Columns {
         }
     }
 
-    /// Network ports that have a slot for a flit in `cycle`.
+    /// Network ports that may send a flit in `cycle`.
     #[inline]
     fn with_slot(&self, cycle: u64) -> u64 {
         let (slow, pace) = self.slow;
@@ -135,13 +136,13 @@ impl Columns {
         open
     }
 
-    /// Output tiles that can send something now.
     #[inline]
     pub(super) fn pending(&self) -> u64 {
         self.active & !self.busy
     }
 
-    /// Puts an item on a column bus. True if the output must be woken when it arrives.
+    /// Puts an item on a column bus. Returns true if the output must be woken when the item
+    /// arrives.
     #[inline]
     pub(super) fn write<I: Items>(
         &mut self,
@@ -155,7 +156,7 @@ impl Columns {
         wakes
     }
 
-    /// A flit has arrived in a column buffer that was empty for its output.
+    /// Records that a flit arrived in a column buffer that was empty for its output.
     #[inline]
     pub(super) fn arrived(&mut self, id: ColumnBufferId) {
         let output = below::<TILES>(id.output());
@@ -190,7 +191,7 @@ impl Columns {
             .sum()
     }
 
-    /// Lets outputs retry.
+    /// Lets these outputs retry.
     #[inline]
     pub(super) fn wake(&mut self, outputs: u64) {
         self.active |= self.waiting & outputs;
@@ -222,7 +223,7 @@ impl Columns {
 }
 
 impl<I: Items> Tiles<I> {
-    /// Every output that can send forwards one flit. Network ports send only in cycles with a slot.
+    /// Each output that can send forwards one flit. Network ports send only in cycles with a slot.
     pub(super) fn output_stage<P: Ports>(&mut self, io: &mut P) {
         let mut pending = self.columns.pending();
         if self.has_slots() {
@@ -286,7 +287,7 @@ impl<I: Items> Tiles<I> {
         self.leave_by(output, current, item, io);
     }
 
-    /// Sends what was read from a column buffer by its output, or discards it.
+    /// Sends or discards what its output has read from a column buffer.
     #[inline]
     pub(super) fn leave_by<P: Ports>(
         &mut self,
@@ -330,7 +331,6 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Hands an item to the link of `port`.
     #[inline]
     pub(super) fn push_to<P: Ports>(&mut self, port: usize, item: Item, io: &mut P) {
         let slot = item.slot;
@@ -345,7 +345,8 @@ impl<I: Items> Tiles<I> {
         self.hand_over(port, item, io);
     }
 
-    /// Grants an idle output to a packet: which, from where, and whether to discard it.
+    /// Grants an idle output to a packet; returns the packet, its source, and whether to discard
+    /// it.
     #[inline]
     fn grant_output<P: Ports>(&mut self, output: usize, requests: u64, io: &P) -> Current {
         let mut asks = 0u8;
@@ -377,8 +378,8 @@ impl<I: Items> Tiles<I> {
         current
     }
 
-    /// The output was granted to the packet with `head`: records its turn and, at a processor tile,
-    /// reserves room in Netlink and on the NIC's link.
+    /// Records the grant of an output to the packet with `head`. At a processor tile, also reserves
+    /// room in Netlink and on the NIC's link.
     #[inline]
     pub(super) fn begin_leaving(&mut self, output: usize, current: Current, head: Slot) {
         let vc = current.vc();
@@ -392,7 +393,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// The port by which the packet with `head` leaves `output`, and whether it can begin now.
+    /// The port by which the packet with `head` leaves `output`, and whether it can start now.
     #[inline]
     pub(super) fn can_leave<P: Ports>(
         &self,
@@ -410,8 +411,8 @@ impl<I: Items> Tiles<I> {
         (port, room && io.can_promise(port, vc, before + length))
     }
 
-    /// A packet that an idle output could begin on a channel with packets from `sources`: the next
-    /// in turn, at processor tiles the next whose NIC can take it.
+    /// A packet that an idle output could start on a channel with packets from `sources`: the next
+    /// in turn or, at processor tiles, the next whose NIC can accept it.
     #[inline]
     fn candidate<P: Ports>(
         &mut self,
@@ -450,7 +451,7 @@ impl<I: Items> Tiles<I> {
         None
     }
 
-    /// The link takes packets again: stop discarding.
+    /// Stops discarding, because the link accepts packets again.
     #[cold]
     pub(super) fn resume(&mut self, output: usize, vc: usize) {
         self.columns.discarding[vc] &= !(1 << output);

@@ -15,7 +15,7 @@ use phitwire::time::Time;
 use phitwire::trace::Watch;
 
 /// The 48 tiles of an Aries and its Netlink, without the links: [`Tiles`] of a
-/// [grain](super::grain), dispatched once per call.
+/// [grain](super::grain), with dynamic dispatch once per call.
 #[derive(Debug)]
 pub enum Core {
     Flits(Box<Tiles<Flits>>),
@@ -23,7 +23,7 @@ pub enum Core {
     Packets(Box<Tiles<Packets>>),
     /// Packets without cycle times.
     FreePackets(Box<Tiles<FreePackets>>),
-    /// Packets without cycle times, always through the buffers.
+    /// Packets without cycle times, which never bypass the buffers.
     #[cfg(test)]
     Buffered(Box<Tiles<BufferedPackets>>),
 }
@@ -51,7 +51,7 @@ macro_rules! as_tiles {
     };
 }
 
-/// Like `as_tiles`, for calls that change something.
+/// Like `as_tiles`, for methods that need `&mut self`.
 macro_rules! as_tiles_mut {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty)?;)*) => {
         $($(#[$doc])*
@@ -63,8 +63,8 @@ macro_rules! as_tiles_mut {
 }
 
 impl Core {
-    /// Tiles with these registers, for a clock. Random choices depend only on the router's position
-    /// in the machine.
+    /// Tiles with the given registers, for a clock. Random choices depend only on the router's
+    /// position in the machine.
     pub fn new(registers: AriesRegisters, grain: Grain, clock: RouterClock) -> Self {
         let mut core = match (grain, clock) {
             (Grain::Flit, _) => Self::Flits(Box::new(Tiles::new(registers))),
@@ -90,14 +90,14 @@ impl Core {
         }
     }
 
-    /// A free-running core of packets in which none bypasses the buffers.
+    /// A free-running core in which no packet bypasses the buffers.
     #[cfg(test)]
     pub(super) fn buffered(registers: AriesRegisters) -> Self {
         Self::Buffered(Box::new(Tiles::new(registers)))
     }
 
-    /// All state of a free-running core that packets leave behind, and how many of them met no
-    /// other.
+    /// All state of a free-running core that packets leave behind, and the number of packets that
+    /// met no other.
     #[cfg(test)]
     pub(super) fn left_behind(&self) -> (String, u64) {
         tiles!(self, tiles => (
@@ -118,78 +118,46 @@ impl Core {
     }
 
     as_tiles! {
-        /// See [`Tiles::registers`].
         fn registers() -> &AriesRegisters;
-        /// See [`Tiles::routes`].
         fn routes() -> &Routes;
-        /// See [`Tiles::live_ports`].
         fn live_ports() -> PortMask;
-        /// See [`Tiles::cycle`].
         fn cycle() -> u64;
-        /// See [`Tiles::counters`].
         fn counters() -> AriesCounters;
-        /// See [`Tiles::is_quiesced`].
         fn is_quiesced() -> bool;
-        /// See [`Tiles::next_cycle`].
         fn next_cycle() -> Option<u64>;
-        /// See [`Tiles::next_progress_check`].
         fn next_progress_check() -> Option<Time>;
-        /// See [`Tiles::discarding`].
         fn discarding() -> [u64; VCS];
-        /// See [`Tiles::flits_by_stage`].
         fn flits_by_stage() -> [u64; 3];
-        /// See [`Tiles::stalls`].
         fn stalls() -> [u64; 3];
-        /// See [`Tiles::stages`].
         fn stages(ports: u64) -> [Stage; 4];
-        /// See [`Tiles::flits_inside`].
         fn flits_inside() -> u64;
-        /// See [`Tiles::told_load`].
         fn told_load(kind: PortKind) -> u8;
-        /// See [`Tiles::committed_flits`].
         fn committed_flits(port: usize) -> u32;
-        /// See [`Tiles::get`].
         fn get(name: &str) -> Option<u64>;
     }
 
     as_tiles_mut! {
-        /// See [`Tiles::watch`].
         fn watch() -> &mut Option<Box<Watch>>;
-        /// See [`Tiles::seed`].
         fn seed(seed: u64);
-        /// See [`Tiles::set_dilation`].
         fn set_dilation(dilation: u32);
-        /// See [`Tiles::set_load_steps`].
         fn set_load_steps(steps: LoadSteps);
-        /// See [`Tiles::install`].
         fn install(registers: AriesRegisters);
-        /// See [`Tiles::poll_event`].
         fn poll_event() -> Option<AriesEvent>;
-        /// See [`Tiles::quiesce`].
         fn quiesce();
-        /// See [`Tiles::release`].
         fn release();
-        /// See [`Tiles::arrived`].
         fn arrived(port: usize, vc: usize, flits: u32);
-        /// See [`Tiles::output_changed`].
         fn output_changed(port: usize);
-        /// See [`Tiles::link_changed`].
         fn link_changed(port: usize);
-        /// See [`Tiles::take_moved`].
         fn take_moved() -> u64;
-        /// See [`Tiles::check_forward_progress`].
         fn check_forward_progress(now: Time);
-        /// See [`Tiles::set`].
         fn set(name: &str, value: u64) -> Result<(), RegisterError>;
     }
 
-    /// See [`Tiles::run`].
     #[inline]
     pub fn run<P: Ports>(&mut self, io: &mut P) {
         tiles!(self, tiles => tiles.run(io));
     }
 
-    /// See [`Tiles::run_until`].
     #[inline]
     pub fn run_until<P: Ports>(&mut self, limit: u64, io: &mut P) {
         tiles!(self, tiles => tiles.run_until(limit, io));

@@ -1,17 +1,15 @@
-//! Counters of a router core.
-
 use phitwire::kit::counters::counters;
 
 counters! {
-    /// Events in a router since its creation, without its links. All counters only grow.
+    /// Counters of a router since its creation, without its links. They only grow.
     pub struct AriesCounters {
-        /// Cycles in which at least one stage had something to do.
+        /// Cycles in which at least one stage had work.
         executed_cycles,
-        /// Flits handed to output ports: flit-hops.
+        /// Flits passed to output ports: flit-hops.
         flits_forwarded,
-        /// Packets handed to output ports.
+        /// Packets passed to output ports.
         packets_forwarded,
-        /// Packets handed to output ports whose head is marked as damaged.
+        /// Packets passed to output ports whose head is marked as damaged.
         poisoned_packets_forwarded,
         /// Packets of the NICs that started on a minimal path.
         minimal_decisions,
@@ -23,15 +21,15 @@ counters! {
         returned_decisions,
         /// Packets for which this router was the root of their non-minimal path.
         root_decisions,
-        /// Packets that took the other kind of path: their own kind had no live port.
+        /// Packets that took the other kind of path because their own kind had no live port.
         fallback_decisions,
-        /// Of those, packets that took a non-minimal path.
+        /// The part of those packets that took a non-minimal path.
         fallback_up_decisions,
         /// Packets to a NIC of this router.
         eject_decisions,
-        /// Packets dropped: no table names a port for them.
+        /// Packets dropped: no table has a port for them.
         unroutable_packets,
-        /// Packets dropped: no port that a table names for them has an active link.
+        /// Packets dropped: none of the ports that the tables have for them has an active link.
         no_live_port_packets,
         /// Flits dropped because they did not begin with a head.
         headless_flits,
@@ -51,9 +49,9 @@ counters! {
         netlink_stalls,
         /// Changes of the load reported to neighbours.
         load_changes,
-        /// Times that registers were replaced.
+        /// Replacements of the registers.
         installs,
-        /// Events lost because nobody fetched them.
+        /// Events lost because they were not fetched in time.
         events_lost,
     }
 }

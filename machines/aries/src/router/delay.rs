@@ -1,15 +1,15 @@
 //! Holds counted arrivals until the cycle in which they are due.
 
-/// Number of cycle slots: entries may be up to one less ahead.
+/// Number of cycle slots; entries may be up to one less ahead.
 pub(super) const SLOTS: u64 = 128;
 
-/// A counted arrival: what, and how many.
+/// A counted arrival: its identifier and count.
 pub(super) type Due = (u16, u16);
 
-/// Counts by the cycle at which they are due, up to 127 cycles ahead.
+/// Counts by the cycle in which they are due, up to 127 cycles ahead.
 ///
-/// Like [`Calendar`](phitwire::kit::Calendar), with room for announcements far ahead. Few slots are
-/// in use at a time: the storage emptied last, still in the cache, is filled next.
+/// Like [`Calendar`](phitwire::kit::Calendar), but with room for announcements far ahead. Few slots
+/// are in use at a time, so the storage emptied last, which is still in the cache, is filled next.
 #[derive(Debug)]
 pub(super) struct DelayLine {
     slots: Box<[Vec<Due>]>,
@@ -26,7 +26,7 @@ impl DelayLine {
         }
     }
 
-    /// Enters `count` for `what` at cycle `due`, which is after the current cycle and less than
+    /// Adds `count` for `what` at cycle `due`, which must be after the current cycle and less than
     /// [`SLOTS`] ahead.
     #[inline]
     pub(super) fn enter(&mut self, due: u64, what: u16, count: u32) {
@@ -41,7 +41,7 @@ impl DelayLine {
         }
     }
 
-    /// Enters a count too large for one entry.
+    /// Adds a count too large for one entry.
     #[cold]
     fn enter_many(&mut self, slot: usize, what: u16, mut count: u32) {
         while count > 0 {
@@ -51,7 +51,7 @@ impl DelayLine {
         }
     }
 
-    /// The arrivals due at `now`, if any. Return them with [`recycle`](Self::recycle).
+    /// The arrivals due at `now`, if any. Return their storage with [`recycle`](Self::recycle).
     #[inline]
     pub(super) fn take_due(&mut self, now: u64) -> Option<Vec<Due>> {
         let slot = (now % SLOTS) as usize;
@@ -62,14 +62,14 @@ impl DelayLine {
         Some(core::mem::take(&mut self.slots[slot]))
     }
 
-    /// Takes back the storage of what was due.
+    /// Takes back the storage of delivered arrivals.
     #[inline]
     pub(super) fn recycle(&mut self, mut due: Vec<Due>) {
         due.clear();
         self.spare.push(due);
     }
 
-    /// The first cycle at or after `now` at which something is due.
+    /// The first cycle at or after `now` with a due arrival.
     #[inline]
     pub(super) fn next_due(&self, now: u64) -> Option<u64> {
         if self.occupied == 0 {

@@ -28,8 +28,8 @@ impl LinkView for AriesLcb {
         self.set_counters().for_each(visit);
     }
 
-    /// Measured: a turn soon costs less than its system calls, since a packet takes few of a node's
-    /// instructions.
+    /// Measured: a packet takes few of a node's instructions, so small turns cost less than their
+    /// system calls.
     fn bytes_per_turn(&self) -> usize {
         16_000
     }
@@ -40,7 +40,7 @@ impl LinkView for AriesLcb {
 
     fn account(&self) -> EndAccount {
         let sets = self.aries_config().sets();
-        // Discards are counted in packets, whose flits are unknown.
+        // Discards are counted in packets; their flits are unknown.
         let discarded = self.counters().tx_discarded_packets;
         EndAccount {
             units: Units {
@@ -106,7 +106,7 @@ impl From<AriesEvent> for DeviceEvent {
     }
 }
 
-/// Registers of an Aries have no addresses.
+/// Registers of an Aries have names but no addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("Aries registers are addressed by name only")]
 struct ByNameOnly;
@@ -139,34 +139,26 @@ impl CoreRegisters for Core {
     }
 }
 
-/// Why route tables were not installed.
 #[derive(Debug, Error)]
 enum TablesError {
     /// The value does not have the form of route tables.
     #[error("cannot parse the tables: {0}")]
     Form(#[from] serde_json::Error),
-    /// A table's length differs from this router's.
     #[error(
         "{name} has {new} entries, but this router has {own}: are the tables for another topology?"
     )]
     Length {
         name: &'static str,
-        /// Entries of this router's table.
         own: usize,
-        /// Entries of the new one.
         new: usize,
     },
-    /// An entry names a port that does not exist.
     #[error("{name}, entry {index}: a router has only {PORTS} ports")]
-    Port {
-        name: &'static str,
-        /// Index of the entry.
-        index: usize,
-    },
+    Port { name: &'static str, index: usize },
 }
 
 impl RouteTables {
-    /// Whether `new` can replace these tables: those of another machine are rejected whole.
+    /// Checks that `new` can replace these tables. Tables of another machine are rejected as a
+    /// whole.
     fn check(&self, new: &Self) -> Result<(), TablesError> {
         for ((name, own), (_, new)) in self.by_name().into_iter().zip(new.by_name()) {
             if own.len() != new.len() {
@@ -181,7 +173,7 @@ impl RouteTables {
     }
 }
 
-/// A hexadecimal digest of a router's route tables: equal tables have equal digests.
+/// A hexadecimal digest of a router's route tables, equal for equal tables.
 pub fn digest(tables: &[Arc<RouteTables>; 4]) -> String {
     let mut digest = Digest::new();
     for (_, table) in tables.iter().flat_map(|of| of.by_name()) {

@@ -10,36 +10,34 @@ use phitwire::node::PortId;
 /// be configured to generate interrupts to HSS").
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AriesEvent {
-    /// An event of a link end.
-    Link { port: PortId, event: LinkEvent },
-    /// No packet left by this output tile and virtual channel for the forward-progress time
-    /// although some waited; packets for them are discarded from now on.
+    Link {
+        port: PortId,
+        event: LinkEvent,
+    },
+    /// Packets waited for this output tile and virtual channel, but none left by it for the
+    /// forward-progress time. From now on they are discarded.
     ForwardProgress {
-        /// The output tile: the port, or from 40 on a processor tile.
+        /// The output tile: the number of a port, or from 40 on a processor tile.
         tile: u8,
         vc: u8,
     },
-    /// The tile takes packets of the virtual channel again, and discarding ends.
+    /// The tile accepts packets of the virtual channel again, and discarding ends.
     ForwardProgressRestored {
-        /// The output tile.
         tile: u8,
         vc: u8,
     },
-    /// No table names a port for a destination.
     Unroutable {
-        /// The input tile.
         tile: u8,
         destination: NodeId,
     },
-    /// Tables name ports for a destination, but none with an active link.
+    /// Tables have ports for a destination, but none with an active link.
     NoLivePort {
-        /// The input tile.
         tile: u8,
         destination: NodeId,
     },
 }
 
-/// The events not fetched yet. Link events belong to the owner.
+/// Events that are not fetched yet. Link events belong to the owner.
 pub(super) type EventQueue = Interrupts<AriesEvent>;
 
 impl Interrupt for AriesEvent {

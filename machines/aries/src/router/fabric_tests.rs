@@ -1,4 +1,4 @@
-//! Many joined routers: nothing is lost, and nothing stalls forever.
+//! Connected routers: no packet is lost, and none is stuck for ever.
 
 use core::array;
 
@@ -13,7 +13,7 @@ use crate::topology::Classes;
 use phitwire::chip::{Grain, RouterClock};
 use phitwire::trace::Flow;
 
-/// All traffic arrives, in every mode, and every credit returns.
+/// All traffic arrives in every mode, and every credit returns.
 #[test]
 fn all_to_all_with_tiny_buffers_does_not_deadlock() {
     let cases = [14, 20]
@@ -48,7 +48,7 @@ fn all_to_all_with_tiny_buffers_does_not_deadlock() {
     }
 }
 
-/// The hardest pattern: all send to the next group, with buffers for one packet.
+/// The hardest pattern: all NICs send to the next group, with buffers for one packet.
 fn adversary(change: impl FnOnce(&mut Classes), seed: u64) -> bool {
     let machine = Machine::with((4, 2, 3), 2, 2, change);
     let mut fabric = Fabric::new(machine, 14, GRAINS[0]);
@@ -69,7 +69,7 @@ fn an_adversary_does_not_deadlock_the_class_tables() {
     }
 }
 
-/// Canary: with one class for everything the same traffic deadlocks.
+/// Canary: with a single class the same traffic deadlocks.
 #[test]
 fn broken_class_tables_deadlock() {
     let stuck = (0..10).any(|seed| {
@@ -85,7 +85,7 @@ fn broken_class_tables_deadlock() {
     assert!(stuck, "the network must be able to deadlock");
 }
 
-/// Ordered packets of one pair and mode arrive in the order in which they were sent, under load.
+/// Ordered packets of one pair and mode arrive in sending order, under load.
 #[test]
 fn ordered_packets_stay_in_order_under_load() {
     for grain in GRAINS {
@@ -149,7 +149,7 @@ fn ordered_packets_stay_in_order_under_load() {
     }
 }
 
-/// A blue link dies during the traffic: losses are counted, the rest finds other paths.
+/// A blue link fails during the traffic: losses are counted, and other packets find other paths.
 #[test]
 fn a_dying_link_loses_only_what_is_counted() {
     for grain in GRAINS {
@@ -236,7 +236,7 @@ fn watched_routers_do_what_they_do_unwatched() {
     }
 }
 
-/// A machine of free-running cores that is filled, drained and hit by dying links: state of its
+/// Fills and drains a machine of free-running cores, with failing links. Returns the state of the
 /// cores and NICs after each step, and the number of packets that met no other.
 fn steps_of(buffered: bool, depth: u32, seed: u64) -> (Vec<String>, u64, [u64; 4]) {
     let free = (Grain::Packet, RouterClock::FreeRunning);
@@ -251,7 +251,7 @@ fn steps_of(buffered: bool, depth: u32, seed: u64) -> (Vec<String>, u64, [u64; 4
     let (mut seen, mut now_ns) = (Vec::new(), 0);
     for load in [1, 24] {
         fabric.fill(load, &Routing::ALL, &mut rng, |from, turn, rng| {
-            // Every second round all packets have few destinations.
+            // In every second round packets have few destinations.
             if turn % 2 == 1 {
                 from & 3
             } else {
@@ -285,9 +285,9 @@ fn steps_of(buffered: bool, depth: u32, seed: u64) -> (Vec<String>, u64, [u64; 4
     (seen, alone, counts)
 }
 
-/// Packets that bypass the buffers leave the same state as those that use them: arbiters, loads,
-/// counters, random choices, events, cycles and deliveries, compared every eighth step, with links
-/// that run out of credits, stall and die.
+/// Packets that bypass the buffers leave the same state as packets that use them: arbiters, loads,
+/// counters, random choices, events, cycles and deliveries are compared every eighth step, with
+/// links that run out of credits, stall and fail.
 #[test]
 fn to_pass_without_buffers_is_to_pass_through_them() {
     let mut all = [0; 4];

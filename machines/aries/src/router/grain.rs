@@ -1,6 +1,6 @@
-//! The grain: what moves through the stages as one item. Most differences between a core that moves
-//! packets and one that moves flits are here; free-running, the stages also run in the other order
-//! (`tiles`), and a packet can bypass the buffers (`through`).
+//! The grain: the unit that moves through the stages as one item. Most differences between a core
+//! that moves packets and one that moves flits are in this file. In addition, free-running stages
+//! run in the opposite order (`tiles`), and a packet can bypass the buffers (`through`).
 //!
 //! | grain | clock | an item | wires and fixed stages | buses and outputs are taken |
 //! |---|---|---|---|---|
@@ -9,10 +9,10 @@
 //! | [`FreePackets`] | free-running | a packet | take none | none if alone, else a cycle |
 //!
 //! Stages, arbiters, routing decisions, loads and buffer depths are the same. A packet starts at a
-//! router only once all of it has arrived, so that no output is held for a packet whose rest was
-//! lost on a link and must be resent; this adds the flits after the head to the latency, once per
-//! router. In the chip the head goes ahead: a packet may be written to a buffer with one free slot,
-//! because flit by flit its first ones would have left when its last ones arrive.
+//! router only after all of it has arrived, so that no output is held for a packet whose rest was
+//! lost on a link and must be resent. This adds the flits after the head to the latency, once per
+//! router; in the chip the head goes ahead. A packet may be written to a buffer with one free slot,
+//! because flit by flit its first flits would have left when its last ones arrive.
 
 use core::fmt::Debug;
 
@@ -29,28 +29,26 @@ use super::tiles::{
 };
 use phitwire::kit::{Next, Pipe, Room};
 
-/// The unit that moves at once, and whether moving takes time.
+/// The unit that moves as one item, and whether moving takes time.
 pub trait Items: Copy + Debug + Default + Send + Sync + 'static {
-    /// Items are whole packets.
+    /// Whether items are whole packets.
     const PACKETS: bool;
-    /// Wires and fixed stages take their cycles.
+    /// Whether wires and fixed stages take their cycles.
     const TIMED: bool;
-    /// A packet that meets no other bypasses the buffers; see `through`.
+    /// Whether a packet that meets no other bypasses the buffers; see `through`.
     const THROUGH: bool;
 
-    /// Whether a packet with `visible` arrived flits can begin.
+    /// Whether a packet can start when `visible` of its flits have arrived.
     #[inline]
     fn can_begin(visible: u32, head: Head) -> bool {
         !Self::PACKETS || visible >= head.length().into()
     }
 
-    /// Whether a packet is one item.
     #[inline]
     fn is_item(head: Head) -> bool {
         Self::PACKETS || head.length() == 1
     }
 
-    /// See [`Pipe::room`].
     #[inline]
     fn room<const D: u8, const F: u32, const B: u32>(
         pipe: &mut Pipe<D, F, B>,
@@ -86,7 +84,6 @@ pub trait Items: Copy + Debug + Default + Send + Sync + 'static {
         pipe.write(now).1
     }
 
-    /// See [`Pipe::read`].
     #[inline]
     fn read<const D: u8, const F: u32, const B: u32>(
         pipe: &mut Pipe<D, F, B>,
@@ -117,15 +114,15 @@ pub trait Items: Copy + Debug + Default + Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flits;
 
-/// Packets that take their cycles.
+/// Packets that take cycles to move.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Packets;
 
-/// Packets without cycle times.
+/// Packets that move without delay.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FreePackets;
 
-/// Like [`FreePackets`], with every packet through all buffers.
+/// Like [`FreePackets`], but every packet passes all buffers.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BufferedPackets;
@@ -155,7 +152,6 @@ impl Items for FreePackets {
     const THROUGH: bool = true;
 }
 
-// Wires.
 impl<I: Items> Tiles<I> {
     /// The cycle on the clock of the wires between the stages; see [`Pipe`].
     #[inline]
@@ -163,14 +159,14 @@ impl<I: Items> Tiles<I> {
         self.cycle as u32
     }
 
-    /// Schedules `wake` for when a wire of that many cycles delivers.
+    /// Schedules `wake` for the delivery on a wire of that many cycles.
     #[inline]
     pub(super) fn wake_ahead(&mut self, cycles: u64, wake: Wake) {
         debug_assert!(I::TIMED, "only timed wires wake ahead");
         self.calendar.enter(self.cycle, cycles, wake);
     }
 
-    /// A row buffer slot was freed that its input tile waits for.
+    /// Records a freed row buffer slot for which its input tile waits.
     #[inline]
     pub(super) fn wake_row_writer(&mut self, id: RowBufferId) {
         if I::TIMED {
@@ -180,7 +176,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// A column buffer slot was freed that its subswitch waits for.
+    /// Records a freed column buffer slot for which its subswitch waits.
     #[inline]
     pub(super) fn wake_column_writer(&mut self, id: ColumnBufferId) {
         if I::TIMED {
@@ -190,8 +186,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Flits that Netlink writes to the queue of a processor tile (`channel`: tile times 8 plus
-    /// virtual channel).
+    /// Records flits that Netlink writes to the queue of a processor tile. `channel` is the tile
+    /// times 8 plus the virtual channel.
     #[inline]
     pub(super) fn reaches_tile(&mut self, channel: usize, flits: u8) {
         if I::TIMED {
@@ -202,8 +198,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// An item was sent to a row buffer; `wakes`: the subswitch has nothing else to read
-    /// there.
+    /// Records an item on its way to a row buffer. `wakes` means that the subswitch has nothing
+    /// else to read there.
     #[inline]
     pub(super) fn on_row_bus(&mut self, id: RowBufferId, flits: u8, wakes: bool) {
         if wakes && I::TIMED {
@@ -214,7 +210,7 @@ impl<I: Items> Tiles<I> {
         self.takes_row_bus(id.tile(), flits);
     }
 
-    /// An item is taken out of a tile's input queue and occupies its row bus.
+    /// Records that an item taken from a tile's input queue occupies its row bus.
     #[inline]
     pub(super) fn takes_row_bus(&mut self, tile: usize, flits: u8) {
         if self.takes_cycles(flits) {
@@ -223,8 +219,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// An item was sent to a column buffer; `wakes`: the output has nothing else to read
-    /// there.
+    /// Records an item on its way to a column buffer. `wakes` means that the output has nothing
+    /// else to read there.
     #[inline]
     pub(super) fn on_column_bus(&mut self, id: ColumnBufferId, wakes: bool) {
         if wakes && I::TIMED {
@@ -234,8 +230,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Flits were sent from processor tile `tile` (0 to 7) to the NICs. A packet's last flit
-    /// leaves the tile later than its first and arrives no earlier than it would alone.
+    /// Records flits on their way from processor tile `tile` (0 to 7) to the NICs. A packet's last
+    /// flit leaves the tile later than its first, and arrives no earlier than it would alone.
     #[inline]
     pub(super) fn on_way_to_nics(&mut self, tile: usize, flits: u8) {
         if I::TIMED {
@@ -248,14 +244,12 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Whether network ports are paced.
     #[inline]
     pub(super) const fn has_slots(&self) -> bool {
         I::TIMED
     }
 }
 
-// Resources that packets occupy while they pass.
 impl<I: Items> Tiles<I> {
     #[inline]
     fn takes_cycles(&self, flits: u8) -> bool {
@@ -266,8 +260,8 @@ impl<I: Items> Tiles<I> {
         self.delay.enter(self.cycle + cycles, what as u16, 0);
     }
 
-    /// An item moves from a row buffer to a column bus; `next`: when the next one can follow.
-    /// False if that need not wait until the item has passed.
+    /// Records an item that moves from a row buffer to a column bus; `next` says when the next one
+    /// can follow. Returns false if the next one need not wait for this one to pass.
     #[inline]
     pub(super) fn passes_switch(
         &mut self,
@@ -291,7 +285,7 @@ impl<I: Items> Tiles<I> {
         true
     }
 
-    /// An item leaves by an output tile.
+    /// Records an item that leaves by an output tile.
     #[inline]
     pub(super) fn is_leaving(&mut self, output: usize, flits: u8) {
         if !self.takes_cycles(flits) {
@@ -308,8 +302,8 @@ impl<I: Items> Tiles<I> {
         self.free_later(cycles, OUTPUT_FREE + output);
     }
 
-    /// Passes an item between a NIC and Netlink (`way`: 0 in, 1 out), from `slot` of `Pace::NIC`
-    /// on. Returns the slot after it.
+    /// Passes an item between a NIC and Netlink (`way` is 0 for in, 1 for out), from `slot` of
+    /// `Pace::NIC` on. Returns the next slot.
     #[inline]
     pub(super) fn passes_nic(&mut self, way: usize, nic: usize, slot: u64, flits: u8) -> u64 {
         if !self.takes_cycles(flits) {
@@ -324,7 +318,7 @@ impl<I: Items> Tiles<I> {
         next
     }
 
-    /// A packet has passed: frees what it occupied.
+    /// Frees the resource `what` that a passing packet occupied.
     #[cold]
     pub(super) fn packet_passed(&mut self, what: usize) {
         if what >= ROW_FREE {
@@ -346,9 +340,8 @@ impl<I: Items> Tiles<I> {
     }
 }
 
-// Between links and tiles.
 impl<I: Items> Tiles<I> {
-    /// Takes an item out of a link's input queue; `slot` replaces its head.
+    /// Takes an item from a link's input queue, and replaces its head by `slot`.
     #[inline]
     pub(super) fn take_from<P: Ports>(
         &mut self,

@@ -1,8 +1,8 @@
 //! First stage: the input queues, the route decision and the row buses.
 //!
-//! A row bus carries one flit per cycle. It has a single user, so the only choice is between the
-//! eight virtual channels of the tile; a flit is sent when its row buffer has a free slot. The
-//! input queues of network tiles are the links', those of processor tiles Netlink's.
+//! A row bus carries one flit per cycle from a single tile, so arbitration is only between the
+//! eight virtual channels of the tile. A flit is sent when its row buffer has a free slot. The
+//! input queues of network tiles belong to the links, those of processor tiles to Netlink.
 
 use phitwire_framing::aries::flit::{Flit, Head};
 
@@ -19,9 +19,9 @@ use phitwire::kit::below;
 use phitwire::kit::tiles::boxed;
 use phitwire::kit::{MatrixArbiter, Room};
 
-/// `flow`: the packet is discarded up to its end.
+/// Value of `flow`: the packet is discarded up to its end.
 const SWALLOW: u8 = 0xfe;
-/// `waits_for`: nothing.
+/// Value of `waits_for`: no column.
 const NOTHING: u8 = 0xff;
 
 /// The read side of one input virtual channel.
@@ -29,7 +29,7 @@ const NOTHING: u8 = 0xff;
 struct InputVc {
     /// Flits that have passed the stages of the input block.
     visible: u32,
-    /// Flits still to come of the current packet; 0: the next one is a head.
+    /// Missing flits of the current packet; if 0, the next flit is a head.
     left: u8,
     /// Column of the current packet, or [`SWALLOW`].
     flow: u8,
@@ -39,19 +39,17 @@ struct InputVc {
 
 /// The route of a packet through the router.
 struct Onward {
-    /// The output tile.
     output: usize,
     row_buffer: RowBufferId,
-    /// The head as rewritten.
+    /// The rewritten head.
     slot: Slot,
     kind: Choice,
     up: bool,
 }
 
-/// State of the input queues of all tiles, beyond their content.
+/// State of the input queues of all tiles, without their contents.
 #[derive(Debug)]
 pub(super) struct Inputs {
-    /// Tiles that can send a flit.
     pub(super) active: u64,
     /// Tiles whose row bus carries a packet.
     pub(super) busy: u64,
@@ -83,7 +81,7 @@ impl Inputs {
     }
 
     /// Sets the kinds of the tiles' links from the registers. A network port without a kind counts
-    /// as blue, which has the fewest onward paths.
+    /// as blue, the kind with the fewest onward paths.
     pub(super) fn set_kinds(&mut self, registers: &AriesRegisters) {
         for (tile, kind) in self.kinds.iter_mut().enumerate() {
             *kind = if tile >= FIRST_PROCESSOR_TILE {
@@ -104,13 +102,13 @@ impl Inputs {
         self.kinds[below::<TILES>(tile)]
     }
 
-    /// Tiles that can send something now.
+    /// Tiles that can send an item now.
     #[inline]
     pub(super) fn pending(&self) -> u64 {
         self.active & !self.busy
     }
 
-    /// Leaves out a column, which is meaningful only within a packet.
+    /// Omits a column, which is meaningful only within a packet.
     #[cfg(test)]
     pub(super) fn left_behind(&self) -> String {
         let vcs = self.vcs.map(|of| (of.visible, of.left, of.waits_for));
@@ -131,7 +129,8 @@ impl Inputs {
         }
     }
 
-    /// Flits of virtual channel `index` (tile times 8 plus channel) have passed the input block.
+    /// Records that flits of virtual channel `index` (tile times 8 plus channel) have passed the
+    /// input block.
     #[inline]
     pub(super) fn arrived(&mut self, index: usize, flits: u32) {
         let state = &mut self.vcs[below::<TILE_VCS>(index)];
@@ -143,7 +142,7 @@ impl Inputs {
 }
 
 impl<I: Items> Tiles<I> {
-    /// The input tile learns of a free slot in a row buffer.
+    /// Handles the report of a free slot in a row buffer at the input tile.
     #[inline]
     pub(super) fn row_place_freed(&mut self, id: RowBufferId) {
         let (tile, vc) = (id.tile(), id.vc());
@@ -154,8 +153,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Whether a flit can be written to a row buffer in this cycle (`after` 0) or the next (1). If
-    /// not, the input tile will be woken when it can.
+    /// Whether a flit can be written to a row buffer in this cycle (`after` is 0) or the next (1).
+    /// If not, the input tile will be woken when it can.
     #[inline]
     fn has_room(&mut self, id: RowBufferId, after: u32) -> bool {
         let now = self.wire_clock();
@@ -177,11 +176,11 @@ impl<I: Items> Tiles<I> {
         self.inputs.sleep(tile, vc);
     }
 
-    /// Every ready tile sends one flit over its row bus.
+    /// Each ready tile sends one flit over its row bus.
     pub(super) fn input_stage<P: Ports>(&mut self, io: &mut P) {
         let mut pending = self.inputs.pending();
-        // Without wire delays packets reach an output one after the other, starting each cycle with
-        // another tile's.
+        // Without wire delays packets reach an output one after another, so each cycle starts with
+        // another tile.
         let first = if I::TIMED {
             0
         } else {
@@ -195,7 +194,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// A tile that can send does send one item.
+    /// Sends an item from a tile, if it has one that can be sent.
     #[inline]
     pub(super) fn send_from<P: Ports>(&mut self, tile: usize, io: &mut P) {
         let ready = self.inputs.ready[tile];
@@ -251,7 +250,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// The queue holds less than announced: the link broke its promise.
+    /// Handles a queue that holds less than the link announced, which is an error of the link.
     #[cold]
     fn ran_dry(&mut self, tile: usize, vc: usize) {
         self.inputs.vcs[tile * VCS + vc].visible = 0;
@@ -266,7 +265,7 @@ impl<I: Items> Tiles<I> {
         self.on_row_bus(id, item.flits(), wakes);
     }
 
-    /// Bookkeeping after `taken` flits were taken from the queue.
+    /// Updates the state after `taken` flits were taken from the queue.
     #[inline]
     fn after_pop(&mut self, tile: usize, vc: usize, taken: u8, left: u8, flow: u8) {
         let state = &mut self.inputs.vcs[tile * VCS + vc];
@@ -284,8 +283,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Makes the routing decision once the head is at the front, and again until it can be carried
-    /// out.
+    /// Makes the routing decision when the head reaches the front, and repeats it until it can be
+    /// carried out.
     #[inline]
     fn begin_packet<P: Ports>(&mut self, tile: usize, vc: usize, io: &mut P) {
         let Some(flit) = self.front(tile, vc, io) else {
@@ -315,9 +314,9 @@ impl<I: Items> Tiles<I> {
         self.after_pop(tile, vc, item.flits(), left, column);
     }
 
-    /// The route of a packet that arrived at a tile on `vc`, if any. `visible`: visible flits of
-    /// its channel.
-    // As a call it returned its result through memory, on which the caller stalled.
+    /// The route of a packet that arrived at a tile on `vc`, if any. `visible` flits of its channel
+    /// are visible.
+    // Inlined: as a call it returned its result through memory, on which the caller stalled.
     #[inline(always)]
     fn decide<P: Ports>(
         &mut self,
@@ -353,7 +352,7 @@ impl<I: Items> Tiles<I> {
         })
     }
 
-    /// Sends a packet's head, or all of it, along the chosen route.
+    /// Sends a packet's head, or the whole packet, along the chosen route.
     #[inline]
     fn begin<P: Ports>(&mut self, way: &Onward, item: Item, io: &mut P) {
         self.count(way.kind, way.up);
@@ -367,14 +366,14 @@ impl<I: Items> Tiles<I> {
         self.send_on(way.output, way.row_buffer, item, io);
     }
 
-    /// Whether nothing is ahead of a packet that enters a tile's queue.
+    /// Whether no packet is ahead of one that enters a tile's queue.
     #[inline]
     pub(super) fn is_idle(&self, tile: usize, vc: usize) -> bool {
         let state = &self.inputs.vcs[tile * VCS + vc];
         self.inputs.ready[tile] == 0 && state.visible == 0 && state.waits_for == NOTHING
     }
 
-    /// Forwards a packet that arrives at an idle tile, bypassing its queue. Returns it if it must
+    /// Forwards a packet that arrives at an idle tile past its queue. Returns the packet if it must
     /// wait there.
     #[inline]
     pub(super) fn send_past_queue<P: Ports>(
@@ -400,7 +399,7 @@ impl<I: Items> Tiles<I> {
         None
     }
 
-    /// Takes a head or a packet out of a tile's input queue; `slot` replaces the head.
+    /// Takes a head or a packet from a tile's input queue, and replaces the head by `slot`.
     #[inline]
     fn take<P: Ports>(&mut self, tile: usize, vc: usize, slot: Slot, io: &mut P) -> Option<Item> {
         if tile >= FIRST_PROCESSOR_TILE {
@@ -411,15 +410,15 @@ impl<I: Items> Tiles<I> {
         self.take_from(tile, vc, slot, io)
     }
 
-    /// The processor tile by which a packet leaves to its NIC: the least loaded of the NIC's pair;
-    /// for an ordered packet the one that its hash selects.
+    /// The processor tile by which a packet leaves to its NIC: the least loaded of the NIC's pair
+    /// or, for an ordered packet, the tile that its hash selects.
     fn ejection_tile(&mut self, tile: usize, head: Head) -> usize {
         let nic = usize::from(head.destination().nic());
         let first = FIRST_PROCESSOR_TILE + nic / 2 * PAIR_TILES;
         if head.routing().is_deterministic() {
             return first + (self.routes.flow_hash(tile as u8, head) % PAIR_TILES as u64) as usize;
         }
-        // Starts after the tile taken last, so that ties rotate.
+        // Start after the tile used last, so that ties rotate.
         let turn = self.netlink.next_turn();
         let (mut best, mut least) = (first, u16::MAX);
         for i in 0..PAIR_TILES {
@@ -451,7 +450,7 @@ impl<I: Items> Tiles<I> {
         } += 1;
     }
 
-    /// Drops a flit found where a head should be.
+    /// Drops a flit that is not a head where a packet should begin.
     #[cold]
     fn drop_headless<P: Ports>(&mut self, tile: usize, vc: usize, io: &mut P) {
         if self.pop(tile, vc, io).is_none() {
@@ -461,8 +460,8 @@ impl<I: Items> Tiles<I> {
         self.after_pop(tile, vc, 1, 0, SWALLOW);
     }
 
-    /// Counts, reports and begins to discard a packet without a route. Its source's timeout reports
-    /// it there (XC white paper, "Network Reliability").
+    /// Counts and reports a packet without a route, and begins to discard it. Its source notices by
+    /// a timeout (XC white paper, "Network Reliability").
     #[cold]
     fn refuse<P: Ports>(&mut self, tile: usize, vc: usize, head: Head, why: Refusal, io: &mut P) {
         let slot = Slot::head(head, 0, 0, true);
@@ -474,7 +473,7 @@ impl<I: Items> Tiles<I> {
         self.after_pop(tile, vc, item.flits(), left, SWALLOW);
     }
 
-    /// Discards what was taken of a packet without a route.
+    /// Discards the taken part of a packet without a route.
     #[cold]
     fn throw_away(&mut self, (tile, vc): (usize, usize), head: Head, item: Item, why: Refusal) {
         self.pool.unload(item, |_| ());

@@ -1,19 +1,19 @@
-//! The load of ports: three metrics, one here and two of the other end (XC white paper, "Aries
-//! Router").
+//! The load of ports: three metrics, one of this end and two of the other end (XC white paper,
+//! "Aries Router").
 //!
 //! * *near end*: flits routed to a port but not sent yet;
-//! * *far end*, estimated: flits that the other end has acknowledged without returned credits
-//!   (credit round trips of Kim et al., *Technology-Driven, Highly-Scalable Dragonfly Topology*,
-//!   the white paper's reference 1): the contents of the other end's input queue. If flits in
-//!   flight counted, a blue link would look more loaded the longer its cable is, and packets would
-//!   take detours on an idle machine;
+//! * *far end*, estimated: flits that the other end has acknowledged without returning their
+//!   credits (credit round trips of Kim et al., *Technology-Driven, Highly-Scalable Dragonfly
+//!   Topology*, the white paper's reference 1), which are the contents of the other end's input
+//!   queue. If flits in flight counted, a blue link would look more loaded the longer its cable is,
+//!   and packets would take detours on an idle machine;
 //! * *downstream*: the neighbour's own load in its last tenth flit.
 //!
-//! How they are quantised and combined is not published. Each is scaled to 4 bits, the size of the
-//! chip's congestion values, and the largest is the port's load: a path is as loaded as its
-//! narrowest point. (With a sum, a link that is full at both ends would be worse than an idle one
-//! that leads to it, and in a thin network packets would detour over the idle ones without
-//! benefit.)
+//! The quantisation and combination of the metrics are not published. Here each is scaled to 4
+//! bits, the size of the chip's congestion values, and the largest is the port's load: a path is as
+//! loaded as its narrowest point. (With a sum, a link that is full at both ends would count as
+//! worse than an idle link that leads to it, and in a thin network packets would detour over the
+//! idle links without benefit.)
 
 use super::grain::Items;
 use super::pipeline::{LOAD_CYCLES, NETWORK, TILES};
@@ -25,29 +25,27 @@ use phitwire::kit::below;
 /// The largest value of each metric.
 const MAX: u32 = 15;
 
-/// Flits per step of each metric, so that a load is graded over what can queue up there.
+/// Flits per step of each metric, so that the largest load means full queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadSteps {
-    /// Near end.
     pub near: u32,
-    /// Far end.
     pub far: u32,
     /// The load reported to neighbours.
     pub told: u32,
 }
 
 impl LoadSteps {
-    /// The chip's steps. The far end is graded over all 1,024 flits of its input buffer; a leaving
-    /// packet of 14 flits is one step at the near end.
+    /// The chip's steps. The far end is graded over all 1,024 flits of its input buffer. At the
+    /// near end, a step is a leaving packet of 14 flits.
     pub const PAPER: Self = Self {
         near: 10,
         far: 64,
         told: 24,
     };
 
-    /// Steps for links with the depths of `sets`: the chip's, scaled by the ratio of the depths.
-    /// Near a port, flits can queue in the tiles, which are the chip's, and in the link; far from
-    /// it, in the other end's input buffer.
+    /// Steps for links with the depths of `sets`: the chip's steps, scaled by the ratio of the
+    /// depths. At the near end, flits can queue in the tiles, which have the chip's depth, and in
+    /// the link; at the far end, in the input buffer.
     pub fn of(sets: &SetProfile) -> Self {
         let paper = SetProfile::paper();
         let (near, far) = (Self::PAPER.near * MAX, paper.input_flits());
@@ -61,30 +59,27 @@ impl LoadSteps {
     }
 }
 
-/// A metric in steps, 0 to 15.
+/// Converts a metric to steps, 0 to 15.
 #[inline]
 fn graded(flits: u32, step: u32) -> u32 {
-    // Most metrics are below one step, and a division costs about ten instructions.
+    // Fast path: most metrics are below one step, and a division costs about ten instructions.
     if flits < step {
         return 0;
     }
     (flits / step).min(MAX)
 }
 
-/// State of the local loads.
 #[derive(Debug)]
 pub(super) struct Loads {
     steps: LoadSteps,
-    /// Flits in row and column buffers, and those still to come of the packets in them, by output
-    /// tile.
+    /// Flits in row and column buffers, and the missing flits of the packets there, by output tile.
     committed: [u16; TILES],
-    /// Tiles with committed flits.
     used: u64,
     /// Ports whose link may have unsent flits.
     waiting: u64,
-    /// The load last reported to neighbours behind ports of each kind.
+    /// The load last reported to the neighbours behind ports of each kind.
     told: [u8; 4],
-    /// Whether something may have changed since the last computation.
+    /// Whether the load may have changed since the last computation.
     stale: bool,
 }
 
@@ -100,7 +95,7 @@ impl Loads {
         }
     }
 
-    /// A packet of `flits` flits will leave by `tile`.
+    /// Records that a packet of `flits` flits will leave by `tile`.
     #[inline]
     pub(super) fn commit(&mut self, tile: usize, flits: u8) {
         self.committed[tile] += u16::from(flits);
@@ -108,7 +103,7 @@ impl Loads {
         self.stale = true;
     }
 
-    /// `flits` flits have left by `tile`.
+    /// Records that `flits` flits have left by `tile`.
     #[inline]
     pub(super) fn leave(&mut self, tile: usize, flits: u8) {
         self.committed[tile] -= u16::from(flits);
@@ -118,7 +113,7 @@ impl Loads {
         self.stale = true;
     }
 
-    /// Something was handed to the link of `port`.
+    /// Records that an item was handed to the link of `port`.
     #[inline]
     pub(super) fn hand_over(&mut self, port: usize) {
         self.waiting |= 1 << port;
@@ -129,19 +124,19 @@ impl Loads {
         self.committed[tile]
     }
 
-    /// A link went up or down, or tables changed.
+    /// Records a change of link states or tables.
     #[inline]
     pub(super) fn ways_changed(&mut self) {
         self.stale = true;
     }
 
-    /// The link of some port sent something: the reported load may now be too high.
+    /// Records that a link sent something, so that the reported load may be too high.
     #[inline]
     pub(super) fn output_changed(&mut self) {
         self.stale |= self.told != [0; 4];
     }
 
-    /// When to compute the load next: in every tenth cycle while it may change.
+    /// When to compute the load next: every tenth cycle while it may change.
     #[inline]
     pub(super) fn next_update(&self, now: u64) -> Option<u64> {
         self.stale.then(|| now.next_multiple_of(LOAD_CYCLES))
@@ -164,21 +159,21 @@ impl Loads {
 }
 
 impl<I: Items> Tiles<I> {
-    /// Uses these load steps from now on.
     pub fn set_load_steps(&mut self, steps: LoadSteps) {
         self.loads.steps = steps;
         self.loads.ways_changed();
     }
 
-    /// Computes the load of this router as its neighbours see it, and hands changes to the links.
+    /// Computes the load that this router reports to its neighbours, and passes changes to the
+    /// links.
     ///
     /// A neighbour gets the near-end load of the ports by which its packets may continue in the
-    /// network, which it cannot know itself. Black and blue links follow a green link, blue ones a
-    /// black link, green and black ones a blue link; each kind counts with its mean, rounded up,
-    /// and the largest of the kinds is reported. (With the largest of all ports, every router with
-    /// one full link would appear full on all its paths.) A dead port that tables still name makes
-    /// its kind full, so that adaptive packets avoid a router that cannot forward them before new
-    /// tables are computed.
+    /// network, which it cannot know itself. Black and blue links follow a green link, blue links
+    /// follow a black one, and green and black links follow a blue one. Each kind counts with its
+    /// mean, rounded up, and the largest of the kinds is reported. (With the largest of all ports,
+    /// every router with one full link would appear full on all its paths.) A dead port that is
+    /// still in the tables makes its kind full, so that adaptive packets avoid a router that cannot
+    /// forward them until new tables are computed.
     pub(super) fn update_loads<P: Ports>(&mut self, io: &mut P) {
         self.loads.stale = false;
         let mut sums = [0u32; 4];
@@ -228,12 +223,12 @@ impl<I: Items> Tiles<I> {
         self.loads.told = told;
     }
 
-    /// The load last reported to neighbours behind ports of `kind`, 0 to 15.
+    /// The load last reported to the neighbours behind ports of `kind`, 0 to 15.
     pub fn told_load(&self, kind: PortKind) -> u8 {
         self.loads.told[kind as usize]
     }
 
-    /// Flits inside the core that will leave by `port`; for a NIC port, by the processor tiles of
+    /// Flits in the core that will leave by `port` or, for a NIC port, by the processor tiles of
     /// its pair.
     pub fn committed_flits(&self, port: usize) -> u32 {
         if port < NETWORK_PORTS {

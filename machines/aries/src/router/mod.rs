@@ -1,14 +1,14 @@
 //! The Aries router (Cray XC white paper, "Aries Router").
 //!
-//! The path of a packet: the link control block of a port writes it to the port's input queue; the
-//! first stage ([`Core`], input) decides the route and drives it over the row bus into the row
-//! buffer at its output column; the 64 x 6 subswitch there moves it over a column bus into a column
-//! buffer at its output tile; the output multiplexer hands it to the link control block of the
-//! output port. NICs have Netlink between their ports and the processor tiles.
+//! The path of a packet: the link control block of a port writes it to the port's input queue. The
+//! first stage ([`Core`], input) decides the route and sends the packet over the row bus into the
+//! row buffer at its output column. The 64 x 6 subswitch there moves it over a column bus into a
+//! column buffer at its output tile. The output multiplexer passes it to the link control block of
+//! the output port. For NICs, Netlink is between the ports and the processor tiles.
 //!
-//! [`pipeline`] gives depths and delays, [`Core`] the tiles without links, [`Aries`] the chip as a
-//! [`Node`](phitwire::node::Node), [`registers`] the tiles' configuration, [`register_map`] the
-//! register names. The routing decision is [`route::dragonfly`](crate::route::decision).
+//! [`pipeline`] has depths and delays, [`Core`] the tiles without links, [`Aries`] the chip as a
+//! [`Node`](phitwire::node::Node), [`registers`] the tiles' configuration, and [`register_map`] the
+//! register names. The routing decision is in [`route::dragonfly`](crate::route::decision).
 
 mod columns;
 mod core;

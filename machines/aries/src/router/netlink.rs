@@ -3,15 +3,17 @@
 //!
 //! NICs 0 and 1 share the first four processor tiles, NICs 2 and 3 the others. Each packet of a NIC
 //! enters the tile of its pair with the emptiest input queue. The four tiles carry four flits per
-//! cycle and a NIC sends up to 2.56 (`Pace::NIC`), so one NIC exceeds its share of two while the
-//! other is quiet. If both wait for room, the least recently granted goes first, requests and
-//! responses separately. An ordered packet goes to the tile that its flow's hash selects, so that
-//! nothing overtakes it. Towards the NICs every tile has a queue for two packets, from which each
-//! NIC takes whole packets, the tiles in turn. A packet enters the queue only if the NIC's link has
-//! credits for it, so it never blocks those behind it.
+//! cycle and a NIC sends up to 2.56 (`Pace::NIC`), so one NIC can exceed its share of two while the
+//! other is idle. If both wait for room, the least recently granted NIC goes first, separately for
+//! requests and responses. An ordered packet goes to the tile that its flow's hash selects, so that
+//! no later packet overtakes it.
 //!
-//! Room is always checked for a longest packet: otherwise short packets would take it piece by
-//! piece and a long one would starve.
+//! Towards the NICs every tile has a queue for two packets. A NIC takes whole packets from the
+//! tiles in turn. A packet enters the queue only if the NIC's link has credits for it, so it never
+//! blocks the packets behind it.
+//!
+//! A packet moves only if there is room for the longest packet; otherwise short packets would use
+//! the room piece by piece, and a long one would starve.
 
 use phitwire_framing::aries::flit::{Flit, Head};
 
@@ -26,17 +28,15 @@ use crate::route::registers::{FIRST_NIC_PORT, NICS, VCS};
 use phitwire::kit::below;
 
 const PROCESSOR_TILES: usize = NICS / 2 * PAIR_TILES;
-/// No NIC, tile or channel.
+/// Stands for no NIC, tile or channel.
 const NONE: u8 = 0xff;
-/// Flits of the longest packet.
 const PACKET: u16 = phitwire_framing::aries::flit::MAX_PACKET_FLITS as u16;
 
-/// The path in from a NIC.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NicInput {
     /// Flits in the link's input queues that have passed the stages before Netlink.
     pub(super) visible: [u32; VCS],
-    /// Flits still to come of each virtual channel's current packet.
+    /// Missing flits of each virtual channel's current packet.
     left: [u8; VCS],
     /// Processor tile (0 to 7) of each channel's current packet.
     tile: [u8; VCS],
@@ -44,7 +44,7 @@ pub(super) struct NicInput {
     ready: u8,
     /// Virtual channels that wait for room in a tile.
     stalled: u8,
-    /// The virtual channel that moved last.
+    /// The virtual channel of the last moved flit.
     current: u8,
 }
 
@@ -53,20 +53,20 @@ pub(super) struct NicInput {
 struct TileInput {
     fifos: [Fifo; 2],
     flits: [u16; 2],
-    /// Room taken: queued flits, and those still to come of packets in progress.
+    /// Occupied room: queued flits, and missing flits of packets in progress.
     taken: [u16; 2],
     /// NIC times 8 plus virtual channel of the packet in progress.
     writer: [u8; 2],
 }
 
-/// The path out from a processor tile.
+/// The path from a processor tile to the NICs.
 #[derive(Clone, Copy, Debug)]
 struct TileOutput {
     fifo: Fifo,
     /// Flits in the queue that have passed the wires.
     visible: u16,
     flits: u16,
-    /// Flits in the queue plus those still to come of the arriving packet.
+    /// Flits in the queue, and missing flits of the arriving packet.
     taken: u16,
 }
 
@@ -78,17 +78,17 @@ pub(super) struct Netlink {
     outputs: [TileOutput; PROCESSOR_TILES],
     /// The NIC of each pair with precedence, for requests and for responses.
     first: [[u8; 2]; NICS / 2],
-    /// First slot of `Pace::NIC` in which the path from or to each NIC is free.
+    /// First free slot of `Pace::NIC` of the path from or to each NIC.
     free: [[u64; NICS]; 2],
-    /// The tile (0 to 7) whose packet each NIC is taking, and how many flits of it are to come.
+    /// The tile (0 to 7) whose packet each NIC is taking, and the number of its missing flits.
     serving: [(u8, u8); NICS],
     /// The tile of its pair (0 to 3) from which each NIC last took a packet.
     served: [u8; NICS],
-    /// Flits of packets towards each NIC that its link has not taken yet.
+    /// Flits of packets to each NIC that its link has not accepted yet.
     reserved: [u16; NICS],
-    /// NICs that may have something to send to a tile.
+    /// NICs that may have flits for a tile.
     pub(super) inputs_active: u8,
-    /// NICs that may have something to take.
+    /// NICs that may have flits to take.
     outputs_active: u8,
     /// NICs with a packet on the path in, and on the path out.
     pub(super) busy: [u8; 2],
@@ -96,7 +96,7 @@ pub(super) struct Netlink {
     outputs_filled: u8,
     /// Whether a virtual channel of a NIC may wait for room in a tile.
     some_stalled: bool,
-    /// The first slot of `Pace::NIC` in this cycle, and in the next.
+    /// The first slot of `Pace::NIC` in this cycle and in the next.
     slots: [u64; 2],
     turn: u8,
 }
@@ -140,31 +140,28 @@ impl Netlink {
         }
     }
 
-    /// Whether a flit may move in the next cycle.
     #[inline]
     pub(super) fn is_active(&self) -> bool {
         self.pending_inputs() | self.outputs_active & !self.busy[1] != 0
     }
 
-    /// NICs that may have something to send now.
+    /// NICs that may have flits to send now.
     #[inline]
     pub(super) const fn pending_inputs(&self) -> u8 {
         self.inputs_active & !self.busy[0]
     }
 
-    /// Sets the slots of `cycle`.
     #[inline]
     pub(super) fn begin_cycle(&mut self, cycle: u64) {
         self.slots = [cycle, cycle + 1].map(|cycle| Pace::NIC.before(cycle));
     }
 
-    /// The first free slot from a NIC (`way` 0) or to it (1), in this cycle or later.
+    /// The first free slot from a NIC (`way` is 0) or to it (1), in this cycle or later.
     #[inline]
     fn next_slot(&self, way: usize, nic: usize) -> u64 {
         self.free[way][below::<NICS>(nic)].max(self.slots[0])
     }
 
-    /// Rotating number that breaks ties.
     #[inline]
     pub(super) fn next_turn(&mut self) -> usize {
         self.turn = self.turn.wrapping_add(1);
@@ -179,7 +176,7 @@ impl Netlink {
         }
     }
 
-    /// Lets virtual channels of a NIC that have flits retry.
+    /// Lets virtual channels of a NIC retry if they have flits.
     fn wake(&mut self, nic: usize, vcs: u8) {
         let state = &mut self.nics[nic];
         for vc in (0..VCS).filter(|vc| vcs >> vc & 1 != 0) {
@@ -193,7 +190,8 @@ impl Netlink {
         }
     }
 
-    /// Flits of a NIC's virtual channel (`index` = NIC times 8 plus channel) have reached Netlink.
+    /// Records that flits of a NIC's virtual channel (`index` is NIC times 8 plus channel) have
+    /// reached Netlink.
     #[inline]
     pub(super) fn arrived(&mut self, index: usize, flits: u32) {
         let (nic, vc) = (below::<NICS>(index / VCS), index % VCS);
@@ -242,7 +240,7 @@ impl Netlink {
         self.some_stalled = self.nics.iter().any(|nic| nic.stalled != 0);
     }
 
-    /// Whether the other NIC of the pair has precedence over `nic` and may have a packet to begin
+    /// Whether the other NIC of the pair has precedence over `nic` and may have a packet to start
     /// now.
     #[inline]
     fn makes_way(&self, nic: usize, half: usize) -> bool {
@@ -253,7 +251,7 @@ impl Netlink {
             && self.nics[other].ready >> (4 * half) & 0xf != 0
     }
 
-    /// The tile for a packet from a NIC; `None` if none has room.
+    /// The tile for a packet from a NIC, or `None` if no tile has room.
     fn input_tile(&mut self, nic: usize, half: usize, hash: Option<u64>) -> Option<usize> {
         let first = nic / 2 * PAIR_TILES;
         let can = |input: &TileInput| input.writer[half] == NONE && input.room(half) >= PACKET;
@@ -289,14 +287,13 @@ impl Netlink {
         )
     }
 
-    /// Flits in the input queues of processor tile `tile` (0 to 7), of requests and of
-    /// responses, and in its queue towards the NICs.
+    /// Flits of requests and of responses in the input queue of processor tile `tile` (0 to 7), and
+    /// flits in its queue towards the NICs.
     pub(super) fn held_at(&self, tile: usize) -> ([u64; 2], u64) {
         let (input, output) = (&self.inputs[tile], &self.outputs[tile]);
         (input.flits.map(u64::from), output.flits.into())
     }
 
-    /// Flits in Netlink.
     pub(super) fn flits(&self) -> u64 {
         let inputs = self.inputs.iter().flat_map(|input| input.flits);
         let outputs = self.outputs.iter().map(|output| output.flits);
@@ -317,7 +314,7 @@ impl TileInput {
 }
 
 impl<I: Items> Tiles<I> {
-    /// Lets every NIC use its slots of the cycle to move flits to processor tiles.
+    /// Each NIC uses its slots of the cycle to move flits to processor tiles.
     pub(super) fn netlink_input_stage<P: Ports>(&mut self, io: &mut P) {
         for pair in 0..NICS / 2 {
             let pending = self.netlink.pending_inputs() >> (2 * pair) & 3;
@@ -341,12 +338,13 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Lets a NIC pair use its slots of the cycle when items are packets: packet by packet in turn,
-    /// because a packet takes no more slots than a flit.
+    /// Lets a NIC pair use its slots of the cycle packet by packet in turn, when items are packets:
+    /// then a packet takes no more slots than a flit.
     fn move_in_turns<P: Ports>(&mut self, mut nic: usize, io: &mut P) {
         let mut idle = 0;
         let pair = 3 << (nic / 2 * 2);
-        // One try more than there are NICs: the first may have yielded to one that cannot move.
+        // One attempt more than there are NICs: the first NIC may have yielded to one that cannot
+        // move.
         while idle < 3 && self.netlink.pending_inputs() & pair != 0 {
             let before = self.netlink.next_slot(0, nic);
             if self.netlink.pending_inputs() & 1 << nic != 0 {
@@ -380,7 +378,7 @@ impl<I: Items> Tiles<I> {
             if ready == 0 {
                 break;
             }
-            // The current packet continues while it can; then the next channel has its turn.
+            // The current packet continues while it can; then it is the next channel's turn.
             let turn = u32::from(current) + u32::from(left[usize::from(current)] == 0);
             let vc = ((ready.rotate_right(turn).trailing_zeros() + turn) % 8) as usize;
             if makes_way && left[vc] == 0 && self.netlink.makes_way(nic, vc / 4) {
@@ -434,8 +432,9 @@ impl<I: Items> Tiles<I> {
         self.passes_nic(0, nic, slot, flits)
     }
 
-    /// An item enters the input queue of processor tile `tile` (0 to 7); `head` is its head, if it
-    /// has one. A packet with nothing ahead of it bypasses the queue ([`through`](super::through)).
+    /// Adds an item to the input queue of processor tile `tile` (0 to 7); `head` is its head, if it
+    /// has one. A packet with no other ahead of it bypasses the queue
+    /// ([`through`](super::through)).
     #[inline]
     fn enter_tile<P: Ports>(
         &mut self,
@@ -467,8 +466,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Takes a flit or packet out of a NIC's queue. `left` flits of its packet are still to come;
-    /// `head` is set if the head is next.
+    /// Takes a flit or packet from a NIC's queue. `left` is the number of missing flits of its
+    /// packet, `head` the head if it is next.
     #[inline]
     fn take_from_nic<P: Ports>(
         &mut self,
@@ -485,8 +484,8 @@ impl<I: Items> Tiles<I> {
         Some(Item::flit(Slot::body(flit, left == 1)))
     }
 
-    /// Finds a tile for the packet at the front of a NIC's queue and returns its head; `None` if no
-    /// tile is available now.
+    /// Finds a tile for the packet at the front of a NIC's queue and returns its head, or `None` if
+    /// no tile is available now.
     fn begin_from_nic<P: Ports>(&mut self, nic: usize, vc: usize, io: &mut P) -> Option<Head> {
         let port = FIRST_NIC_PORT + nic;
         if self.netlink.quiesced {
@@ -527,14 +526,14 @@ impl<I: Items> Tiles<I> {
         Some(head)
     }
 
-    /// Drops a flit found where a head should be.
+    /// Drops a flit that is not a head where a packet should begin.
     #[cold]
     fn drop_headless_of_nic<P: Ports>(&mut self, nic: usize, vc: usize, io: &mut P) {
         let port = FIRST_NIC_PORT + nic;
         self.inputs.popped |= 1 << port;
         self.counters.headless_flits += 1;
         io.pop(port, vc);
-        // If there are more, the channel retries in the next cycle.
+        // If there are more flits, the channel retries in the next cycle.
         let visible = &mut self.netlink.nics[nic].visible[vc];
         *visible -= 1;
         if *visible > 0 {

@@ -21,7 +21,7 @@ fn bench_of(grain: Grain) -> Bench {
     bench
 }
 
-/// 2.56 flits per cycle exceed its half of the pair's four tiles.
+/// 2.56 flits per cycle exceed a NIC's half of the pair's four tiles.
 #[test]
 fn a_nic_exceeds_its_share_in_and_out_while_the_other_is_quiet() {
     for (grain, clock) in PACED_GRAINS {
@@ -62,8 +62,8 @@ fn two_nics_of_a_pair_share_four_tiles() {
     }
 }
 
-/// NICs 0 and 1 send packets to another router until its link is the bottleneck. Returns how many
-/// of each have left when the first one runs out.
+/// NICs 0 and 1 send packets to another router, whose link is the bottleneck. Returns how many
+/// packets of each have left when the first NIC runs out.
 fn served(
     (grain, clock): (Grain, RouterClock),
     lengths: [u8; 2],
@@ -96,9 +96,9 @@ fn served(
     counts
 }
 
-/// The link takes what the four tiles offer in turn, and Netlink serves the NICs in turn, whatever
-/// else they send. A NIC whose packets are 14 times as long gets at least a third of the turns, and
-/// so at least four times the flits of the other.
+/// The link accepts packets of the four tiles in turn, and Netlink serves the NICs in turn,
+/// whatever else they send. A NIC whose packets are 14 times as long gets at least a third of the
+/// turns, and so at least four times the flits of the other.
 #[test]
 fn two_nics_at_one_link_are_served_in_turn() {
     for grain in GRAINS {
@@ -117,7 +117,7 @@ fn two_nics_at_one_link_are_served_in_turn() {
     }
 }
 
-/// An ordered flow has one tile and so one flit per cycle; its packets stay in order among others.
+/// An ordered flow uses one tile and so one flit per cycle; its packets stay in order among others.
 #[test]
 fn ordered_packets_use_one_tile_and_stay_in_order() {
     let (mut core, mut bench) = router();
@@ -146,7 +146,7 @@ fn ordered_packets_use_one_tile_and_stay_in_order() {
     assert!(last - first >= 1_400, "one tile sends one flit per cycle");
 }
 
-/// A NIC that takes nothing holds up neither the other one of its pair nor the responses.
+/// A NIC that accepts nothing delays neither the other NIC of its pair nor the responses.
 #[test]
 fn a_blocked_nic_does_not_hold_up_its_neighbour_or_responses() {
     for (grain, clock) in GRAINS {
@@ -174,7 +174,7 @@ fn a_blocked_nic_does_not_hold_up_its_neighbour_or_responses() {
     }
 }
 
-/// The room of a NIC's link is never promised twice.
+/// Room on a NIC's link is never reserved twice.
 #[test]
 fn no_more_is_promised_than_the_link_takes() {
     for (grain, clock) in GRAINS {

@@ -20,8 +20,8 @@ use phitwire::node::PortId;
 use phitwire::time::Time;
 use phitwire::trace::{Outlooks, Watch};
 
-/// The router of an Aries chip: 48 tiles and Netlink, with 40 network ports and 4 NIC ports, of
-/// which those with a link are used. The NICs are separate nodes.
+/// The router of an Aries chip: 48 tiles and Netlink, with 40 network ports and 4 NIC ports, some
+/// of which may have no link. The NICs are separate nodes.
 pub type Aries = Chip<Core>;
 
 /// The configuration of an Aries router. A cycle of its paced clock is 1.143 ns (875 MHz).
@@ -104,7 +104,7 @@ impl ChipCore for Core {
 
     fn new(config: &AriesConfig) -> Self {
         let mut core = Self::new(config.registers.clone(), config.grain, config.clock);
-        // All links of a router are alike.
+        // All links of a router are configured alike.
         if let Some((_, link)) = config.ports.first() {
             core.set_load_steps(LoadSteps::of(link.sets()));
         }
@@ -113,7 +113,8 @@ impl ChipCore for Core {
 
     #[inline]
     fn changed(&mut self, port: usize, vc: usize, change: Change) {
-        // An Aries link never takes back what it hands up, so no other packet comes to the front.
+        // An Aries link never withdraws an arrived packet, so no other packet can come to the
+        // front.
         if let Change::Arrived(flits) = change {
             self.arrived(port, vc, flits);
         }
@@ -126,7 +127,7 @@ impl ChipCore for Core {
 
     #[inline]
     fn sent(&mut self, port: usize) {
-        // Retry packets that wait for the link: sending made room.
+        // Sending made room: retry packets that wait for the link.
         self.output_changed(port);
     }
 
@@ -210,20 +211,19 @@ impl ChipCore for Core {
     }
 }
 
-/// A core's counters, plus events lost outside.
+/// A core's counters, plus events lost outside it.
 fn with_lost(mut counters: AriesCounters, events_lost: u64) -> AriesCounters {
     counters.events_lost += events_lost;
     counters
 }
 
-/// A chip's counters.
 pub fn counted(chip: &Aries) -> AriesCounters {
     with_lost(chip.core().counters(), chip.link_events_lost())
 }
 
-/// Whether no packet is passing this router: none in its tiles, in the input buffers of its network
-/// ports, or sent by them but unacknowledged. If all routers of a machine are quiesced and drained,
-/// nothing is in flight in the network.
+/// Whether no packet is passing this router: there is none in its tiles or in the input buffers of
+/// its network ports, and none that they have sent but that is unacknowledged. If all routers of a
+/// machine are quiesced and drained, no packet is in flight in the network.
 pub fn is_drained(chip: &Aries) -> bool {
     rests(chip.core(), chip.links())
 }

@@ -55,7 +55,7 @@ impl FarEnd for End {
 }
 
 trait Bench: Sized {
-    /// Queues a packet per id at an end.
+    /// Queues one packet per id at an end.
     fn send(&mut self, end: usize, ids: Range<u16>, head: impl Fn(u16) -> Head);
     fn received(&self) -> usize;
 }
@@ -73,7 +73,7 @@ impl Bench for Net {
 fn up(ports: &[PortId], clock: RouterClock, step: Duration) -> Net {
     let config = AriesConfig {
         name: "g0-c0s0".into(),
-        // Longer than any replay takes, as on every lossy link.
+        // Longer than any replay on a lossy link.
         registers: AriesRegisters {
             forward_progress_ns: 100_000_000_000,
             ..Machine::small().registers((0, 0))
@@ -110,7 +110,8 @@ fn packets_cross_the_chip_exactly_once_whatever_is_lost() {
         for id in 0..1_000u16 {
             for index in 0..net.ends.len() {
                 let length = 1 + (id + index as u16) as u8 % 14;
-                // All send to the NICs, the NICs also to the neighbour behind the green link.
+                // All ends send to the NICs; the NICs also send to the neighbour behind the green
+                // link.
                 let flits = match id % 3 {
                     2 if index < 2 => packet(request((0, 1), 0, Routing::Minimal, length, id)),
                     turn => to_nic(3 * (turn % 2) as u8, length, id),
@@ -123,7 +124,7 @@ fn packets_cross_the_chip_exactly_once_whatever_is_lost() {
         net.run_until("delivery", |net| net.received() == all);
         net.loss_percent = 0;
         net.run_until("drain", |net| is_drained(&net.chip));
-        // What arrived by the blue link leaves on class 3.
+        // Packets that arrived by the blue link leave on class 3.
         let plain = |flits: Vec<Flit>| {
             let head = Head::parse(flits[0]).expect("a head").with_vc(0);
             [&[head.flit()], &flits[1..]].concat()
@@ -246,7 +247,7 @@ fn a_watch_sees_the_decisions_that_are_counted() {
                 .candidates
                 .iter()
                 .filter(|one| one.number == choice.winner);
-            // Both kinds of path may use one port: the cheaper was taken.
+            // Both kinds of path may use one port; the cheaper one won.
             won.min_by_key(|one| one.cost)
                 .expect("the winner is a candidate")
                 .kind

@@ -116,7 +116,7 @@ impl CoreOutlooks for Core {
     }
 }
 
-/// The arrival tile of an ordered packet with that hash from a port.
+/// The arrival tile of an ordered packet with the given hash from a port.
 const fn tile_of(hash: u64, port: usize) -> usize {
     match port.checked_sub(FIRST_NIC_PORT) {
         None => port,
@@ -127,7 +127,7 @@ const fn tile_of(hash: u64, port: usize) -> usize {
     }
 }
 
-/// Names of the entries that a tile for ports of `kind` consults.
+/// Names of the table entries that a tile for ports of `kind` consults.
 fn consulted(kind: PortKind, to: NodeId, own: u16) -> Vec<String> {
     let kind = KINDS[kind as usize];
     let (scope, index) = match to.group() == own {

@@ -5,8 +5,8 @@ use crate::link::rates;
 use phitwire::link::LaneRate;
 
 /// A number of flits that a port can move in a number of cycles, spread evenly. Slots for flits are
-/// numbered from cycle 0 on, so the slots of a cycle follow from its number alone and both ends of
-/// a link agree on them.
+/// numbered from cycle 0 on, so the slots of a cycle follow from the cycle's number, and both ends
+/// of a link agree on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     flits: u64,
@@ -14,7 +14,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A network port at 14 Gb/s: nine flits of data in ten cycles; the link uses the tenth flit of
+    /// A network port at 14 Gb/s: nine flits of data in ten cycles. The link uses the tenth flit of
     /// a set (XC white paper, "Aries Router").
     pub const PORT: Self = Self::new(LOAD_CYCLES - 1, LOAD_CYCLES);
     /// A NIC, in either direction: "The Aries NIC can perform a 64-byte read or write every five
@@ -33,7 +33,7 @@ impl Pace {
         }
     }
 
-    /// The pace of a network port with lanes of that rate, at most [`PORT`](Self::PORT).
+    /// The pace of a network port with lanes of the given rate, at most [`PORT`](Self::PORT).
     pub const fn of_port(rate: LaneRate) -> Self {
         let (full, rate) = (rates::G14_0.bits_per_second(), rate.bits_per_second());
         assert!(rate <= full, "the rate exceeds one flit per cycle");
@@ -45,25 +45,24 @@ impl Pace {
         [self.flits, self.cycles]
     }
 
-    /// Slots before `cycle`, which is the number of its first slot.
+    /// Number of slots before `cycle`, which is also the number of its first slot.
     #[inline]
     pub const fn before(self, cycle: u64) -> u64 {
         (cycle * self.flits).div_ceil(self.cycles)
     }
 
-    /// The cycle that contains a slot.
     #[inline]
     pub const fn cycle_of(self, slot: u64) -> u64 {
         slot * self.cycles / self.flits
     }
 
-    /// The number of slots in `cycle`.
     #[inline]
     pub const fn slots_in(self, cycle: u64) -> u64 {
         self.before(cycle + 1) - self.before(cycle)
     }
 
-    /// Cycles that `flits` flits take if the first moves in cycle `now`, which must have a slot.
+    /// Number of cycles that `flits` flits take if the first moves in cycle `now`, which must have
+    /// a slot.
     #[inline]
     pub const fn cycles_for(self, now: u64, flits: u64) -> u64 {
         self.cycle_of(self.before(now) + flits - 1) + 1 - now

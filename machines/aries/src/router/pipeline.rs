@@ -1,10 +1,11 @@
 //! Depths and delays of the Aries pipeline, and the numbering of the buffers.
 //!
-//! Publicly known are the sum, about 100 ns per hop (XC white paper, "Aries Performance"), the
-//! clock of 875 MHz, the 6 x 8 tiles with a 64 x 6 subswitch each, and that a tile has an input
-//! queue and column buffers ("Aries Router"). The rest is ours (`docs/guide/src/aries.md`): a
-//! router takes [`ZERO_LOAD_CYCLES`] from the input queue to the output port, a short link
-//! [`SHORT_LINK_CYCLES`] from there into the next input queue; together 87 cycles, 99.4 ns.
+//! Published are the sum, about 100 ns per hop (XC white paper, "Aries Performance"), the clock of
+//! 875 MHz, the 6 x 8 tiles with a 64 x 6 subswitch each, and that a tile has an input queue and
+//! column buffers ("Aries Router"). The rest is phitwire's (`docs/guide/src/aries.md`): a packet
+//! takes [`ZERO_LOAD_CYCLES`] from the input queue to the output port of a router, and
+//! [`SHORT_LINK_CYCLES`] from there over a short link into the next input queue. Together these are
+//! 87 cycles or 99.4 ns.
 //!
 //! | cycles | what |
 //! |---|---|
@@ -12,28 +13,28 @@
 //! | 6 | row bus, row buffer, subswitch grant |
 //! | 7 | column bus, column buffer, output grant |
 //!
-//! The 34 cycles are write, read, head decode, table lookup by four candidates, loads and biases,
-//! and virtual channel; also the stages after the output multiplexer, which nothing can hold up.
+//! The 34 cycles cover write, read, head decode, table lookup by four candidates, loads and biases,
+//! and the choice of the virtual channel. They also cover the stages after the output multiplexer,
+//! where packets cannot be delayed.
 //!
-//! Contention happens at three points: the grant of the row bus, of a subswitch output and of the
-//! output multiplexer. Between two of them a flit cannot be overtaken or held up, so the stages
-//! between them are one delay.
+//! Packets compete at three points: the grant of the row bus, of a subswitch output and of the
+//! output multiplexer. Between two of these points a flit cannot be overtaken or delayed, so the
+//! stages in between are modelled as one delay.
 
 use crate::route::registers::{FIRST_NIC_PORT, NETWORK_PORTS, NICS, VCS};
 use phitwire::kit::{Pipe, tiles};
 
-/// Tiles of a chip: 40 network tiles, then 8 processor tiles. Network tile t is port t.
+/// Number of tiles of a chip: 40 network tiles, then 8 processor tiles. Network tile t is port t.
 pub const TILES: usize = 48;
-/// Rows and columns of tiles; tile t is in row t / 8, column t % 8.
+/// Rows of tiles; tile t is in row t / 8 and column t % 8.
 pub const ROWS: usize = 6;
-/// See [`ROWS`].
+/// Columns of tiles; see [`ROWS`].
 pub const COLUMNS: usize = 8;
-/// The first processor tile.
 pub const FIRST_PROCESSOR_TILE: usize = NETWORK_PORTS;
-/// Processor tiles that a pair of NICs shares.
+/// Number of processor tiles that a pair of NICs shares.
 pub const PAIR_TILES: usize = 4;
 
-/// Picoseconds of a cycle: 875 MHz (XC white paper, "Aries Performance"), which is 1142.86.
+/// Length of a cycle in picoseconds: 1142.86 at 875 MHz (XC white paper, "Aries Performance").
 pub const CYCLE_PS: u64 = 1_143;
 /// From the input queue to the output port of an idle router.
 pub const ZERO_LOAD_CYCLES: u64 = INPUT_CYCLES + ROW_CYCLES + COLUMN_CYCLES;
@@ -47,27 +48,28 @@ pub const INPUT_CYCLES: u64 = 34;
 pub const ROW_CYCLES: u64 = 6;
 /// From the subswitch grant to the grant of the output multiplexer.
 pub const COLUMN_CYCLES: u64 = 7;
-/// From a row buffer's read until the input queue learns of the free slot.
+/// From the read of a row buffer to the report of the free slot at the input queue.
 pub const ROW_CREDIT_CYCLES: u64 = 4;
-/// From a column buffer's read until the subswitch learns of the free slot.
+/// From the read of a column buffer to the report of the free slot at the subswitch.
 pub const COLUMN_CREDIT_CYCLES: u64 = 3;
 /// Through Netlink, between a NIC port and a processor tile, in either direction.
 pub const NETLINK_CYCLES: u64 = 6;
 
-/// Flits of a row buffer, per input virtual channel and column.
+/// Size of a row buffer in flits, per input virtual channel and column.
 pub const ROW_BUFFER_FLITS: u8 = 16;
-/// Flits of a column buffer, per output virtual channel and source row: a whole packet.
+/// Size of a column buffer in flits, per output virtual channel and source row: at least a whole
+/// packet.
 pub const COLUMN_BUFFER_FLITS: u8 = 16;
-/// Flits of a processor tile's input queue, for requests and for responses each.
+/// Size of a processor tile's input queue in flits, for requests and for responses each.
 pub const NETLINK_INPUT_FLITS: u16 = 64;
-/// Flits of the queue between a processor tile and the NICs of its pair: two packets.
+/// Size of the queue between a processor tile and the NICs of its pair in flits: two packets.
 pub const NETLINK_OUTPUT_FLITS: u16 = 28;
 /// Cycles between two computations of the load (XC white paper, "Aries Router"), and flits of a
 /// set: in the tenth cycle a network port sends no data.
 pub const LOAD_CYCLES: u64 = 10;
 
 const _: () = assert!(ZERO_LOAD_CYCLES + SHORT_LINK_CYCLES == 87);
-// One flow can use every cycle.
+// A single flow must be able to use every cycle.
 const _: () = assert!(ROW_CYCLES + ROW_CREDIT_CYCLES <= ROW_BUFFER_FLITS as u64);
 const _: () = assert!(COLUMN_CYCLES + COLUMN_CREDIT_CYCLES <= COLUMN_BUFFER_FLITS as u64);
 const _: () = assert!(ROWS * COLUMNS == TILES && FIRST_NIC_PORT == NETWORK_PORTS);
@@ -75,10 +77,10 @@ const _: () = assert!(FIRST_PROCESSOR_TILE + NICS / 2 * PAIR_TILES == TILES);
 // Column buffers are numbered with a stride of eight rows, of which two are unused.
 const _: () = assert!(TILES * VCS * 8 == BUFFERS);
 
-/// Row buffers of a chip; also numbers of column buffers, of which three quarters are in use.
+/// Number of row buffers of a chip, and of column buffer numbers, of which three quarters are in
+/// use.
 pub(super) const BUFFERS: usize = 3_072;
 pub(super) const TILE_VCS: usize = TILES * VCS;
-/// Bit mask of network ports or network tiles.
 pub(super) const NETWORK: u64 = (1 << NETWORK_PORTS) - 1;
 
 /// A row buffer at the end of its row bus.

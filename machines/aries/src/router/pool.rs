@@ -1,15 +1,16 @@
-//! Storage of the flits inside a chip: one store for all its buffers, so that a machine of twenty
-//! thousand idle chips is small.
+//! Storage of the flits in a chip. All buffers of the chip share one store, so that a machine of
+//! twenty thousand idle chips is small.
 //!
-//! An [`Item`] moves through the stages: a flit or, where the [grain](super::grain) is the packet,
-//! a whole packet as if it were a flit.
+//! An [`Item`] moves through the stages: a flit or, if the [grain](super::grain) is the packet, a
+//! whole packet that is handled like a flit.
 
 use core::num::NonZeroU64;
 
 use phitwire_framing::aries::flit::{FLIT_MASK, Flit, Head, MAX_PACKET_FLITS};
 
-/// A flit in a buffer: bits 0..48 the flit; a mark on heads and last flits; on heads the row and
-/// virtual channel of the output and, because they are read often, the packet's length and NIC.
+/// A flit in a buffer. Bits 0..48 are the flit; further bits mark heads and last flits. A head also
+/// has the row and virtual channel of its output and, because they are read often, the packet's
+/// length and NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot(u64);
 
@@ -52,17 +53,17 @@ impl Slot {
     pub(super) const fn target(self) -> u8 {
         (self.0 >> Self::ROW_SHIFT & 0x3f) as u8
     }
-    /// Flits of the packet, for a head.
+    /// Number of flits of the packet. Only valid for a head.
     #[inline]
     pub(super) const fn length(self) -> u8 {
         (self.0 >> Self::LENGTH_SHIFT & 0xf) as u8
     }
-    /// Virtual channel on which the packet leaves, for a head.
+    /// Virtual channel on which the packet leaves. Only valid for a head.
     #[inline]
     pub(super) const fn vc(self) -> usize {
         (self.0 >> Self::VC_SHIFT & 7) as usize
     }
-    /// NIC of the packet, for a head.
+    /// NIC of the packet. Only valid for a head.
     #[inline]
     pub(super) const fn nic(self) -> usize {
         (self.0 >> Self::NIC_SHIFT & 3) as usize
@@ -71,12 +72,13 @@ impl Slot {
 
 const NOTHING: u32 = u32::MAX;
 
-/// A flit, or a packet as one. Two words, passed between stages in registers.
+/// A flit, or a packet that moves as one item. Its two words are passed between stages in
+/// registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) slot: Slot,
-    /// Bit 0 is set, so that `Option<Item>` is two words as well; bits 1..8 are the number of
-    /// flits, those above the position of a packet's flits.
+    /// Bit 0 is set, so that `Option<Item>` is two words too. Bits 1..8 are the number of flits,
+    /// the bits above the position of a packet's flits.
     rest: NonZeroU64,
 }
 
@@ -102,7 +104,6 @@ impl Item {
         (self.rest.get() >> 8) as u32
     }
 
-    /// Replaces the head of a packet.
     #[inline]
     pub(super) const fn with_slot(self, slot: Slot) -> Self {
         Self { slot, ..self }
@@ -129,13 +130,13 @@ struct Place {
     next: u32,
 }
 
-/// The flits of all buffers of a chip. Grows to the most that were ever inside, which the buffers
-/// bound.
+/// The flits of all buffers of a chip. Grows to the largest number that was ever inside, which the
+/// buffers bound.
 #[derive(Debug)]
 pub(super) struct Pool {
     places: Vec<Place>,
     free: u32,
-    /// The flits of packets with more than one. The stored head is replaced when the packet is
+    /// The flits of packets with more than one flit. The stored head is replaced when the packet is
     /// unloaded.
     packets: Vec<[Flit; MAX_PACKET_FLITS]>,
     free_packets: Vec<u32>,
@@ -194,8 +195,8 @@ impl Pool {
         Some(place.item)
     }
 
-    /// The packet with `head` as one item. `fill` writes all of it and returns the number of flits;
-    /// if flits are missing, the packet is padded with ones, damaged but whole.
+    /// Stores the packet with `head` as one item. `fill` writes its flits and returns their number.
+    /// If flits are missing, the packet is padded with ones, which makes it damaged but complete.
     #[inline]
     pub(super) fn packet(&mut self, head: Slot, fill: impl FnOnce(&mut [Flit]) -> usize) -> Item {
         let flits = usize::from(head.length());
@@ -215,7 +216,7 @@ impl Pool {
         Item::new(head, body, flits as u8)
     }
 
-    /// Takes an item out of the pool and passes all its flits to `take`.
+    /// Removes an item from the pool and passes its flits to `take`.
     #[inline]
     pub(super) fn unload(&mut self, item: Item, take: impl FnOnce(&[Flit])) {
         let head = item.slot.flit();

@@ -1,8 +1,8 @@
 //! Names of the registers in the maintenance system's commands.
 //!
 //! XC white paper, "Network Reliability": the daemons of the blade controllers read "memory mapped
-//! registers (MMR) which indicate the health of the network". Their map is not public; the names
-//! are ours, addresses do not exist.
+//! registers (MMR) which indicate the health of the network". Their map is not published. The names
+//! are phitwire's, and there are no addresses.
 //!
 //! | name | |
 //! |---|---|
@@ -29,7 +29,7 @@
 //! | `counter.NAME` | read only: see [`AriesCounters`] |
 //!
 //! Tiles discard after a forward-progress timeout; writing `discard.V` can only clear bits. KIND is
-//! `processor`, `green`, `black` or `blue`; the NAME of a table `local_minimal`,
+//! `processor`, `green`, `black` or `blue`; the NAME of a table is `local_minimal`,
 //! `local_non_minimal`, `global_minimal` or `global_non_minimal`.
 
 use std::sync::Arc;
@@ -42,10 +42,8 @@ use RegisterError::BadValue;
 use phitwire::chip::RegisterError;
 use phitwire::device::RegisterInfo;
 
-/// Value of `chip.id`.
 pub const CHIP_ID: u64 = 0x4152_4945;
 
-/// Names of port kinds, by number.
 const KINDS: [&str; 4] = ["processor", "green", "black", "blue"];
 
 fn kind_of(name: &str) -> Option<PortKind> {
@@ -68,8 +66,8 @@ fn at_most(value: u64, most: u8, takes: &'static str) -> Result<u8, RegisterErro
         .ok_or(BadValue { takes })
 }
 
-/// A register of a few bits that takes any value up to a largest one: the field, that value, and
-/// the range in words.
+/// A register of a few bits with an upper limit: its field, the limit, and a description of the
+/// range.
 fn small<'r>(
     registers: &'r mut AriesRegisters,
     name: &[&str],
@@ -106,7 +104,6 @@ fn entry<'r>(registers: &'r mut AriesRegisters, name: [&str; 3]) -> Option<&'r m
     table.get_mut(index.parse::<usize>().ok()?)
 }
 
-/// Describes all registers of a router.
 pub(super) fn register_list(registers: &AriesRegisters) -> Vec<RegisterInfo> {
     let kinds = format!("{{{}}}", KINDS.join(","));
     let ports = (0..PORTS).filter(|&port| registers.ports.get(port).copied().flatten().is_some());
@@ -290,7 +287,7 @@ impl<I: Items> Tiles<I> {
                 }
                 *entry = value;
             }
-            // Also for an unused port.
+            // Unused ports have this register too.
             [port, "kind"] if port_of(port).is_some() => return Err(RegisterError::ReadOnly),
             _ => match small(&mut registers, &parts) {
                 Some((place, most, takes)) => *place = at_most(value, most, takes)?,

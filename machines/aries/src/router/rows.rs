@@ -1,11 +1,11 @@
 //! Second stage: row buffers and the 64 x 6 subswitches (XC white paper, "Aries Router").
 //!
-//! A subswitch has an input per row buffer (eight lanes of its row, eight virtual channels each)
-//! and an output per row, whose column buffers are divided by the virtual channel that packets
-//! leave on. An output's virtual channel is granted to a packet by arbitration among the inputs and
-//! stays with it to its end (wormhole); each cycle another arbitration decides which virtual
+//! A subswitch has an input per row buffer (eight lanes of its row with eight virtual channels
+//! each) and an output per row, whose column buffers are divided by the virtual channel on which
+//! packets leave. Arbitration among the inputs grants an output's virtual channel to a packet,
+//! which keeps it until its end (wormhole). In each cycle another arbitration decides which virtual
 //! channel uses the output. A flit moves when the column buffer has a free slot, so column buffers
-//! are allocated as the packet is switched.
+//! are allocated while the packet is switched.
 
 use super::grain::Items;
 use super::pipeline::{BUFFERS, ColumnBufferId, ROWS, RowBufferId, RowPipe, TILES, Wake};
@@ -17,11 +17,12 @@ use phitwire::kit::below;
 use phitwire::kit::tiles::boxed;
 use phitwire::kit::{MatrixArbiter, Next, Room};
 
-/// Tag of a row buffer: the packet at the front has not requested an output; else its target.
+/// Tag of a row buffer whose front packet has not requested an output; otherwise the tag is its
+/// target.
 const UNDECIDED: u8 = 0xff;
-/// Tag of a row buffer: a packet is still being read out of it.
+/// Tag of a row buffer from which a packet is still being read.
 const READING: u8 = 0xfe;
-/// An output's virtual channel is unused.
+/// Marks an unused virtual channel of an output.
 const FREE: u8 = 0xff;
 
 /// A 64 x 6 subswitch. Inputs are numbered by virtual channel, then lane.
@@ -31,13 +32,13 @@ struct Subswitch {
     requests: [[u64; VCS]; ROWS],
     /// The input whose packet holds an output's virtual channel.
     holder: [[u8; VCS]; ROWS],
-    /// The input that held it last.
+    /// The input that held it before.
     last: [[u8; VCS]; ROWS],
     /// Virtual channels of each output whose column buffer has a free slot.
     open: [u8; ROWS],
-    /// Virtual channels that can move a flit, a byte per output.
+    /// Virtual channels that can move a flit, one byte per output.
     grantable: u64,
-    /// Outputs that a packet is passing: all bits of their bytes.
+    /// Outputs that a packet is passing, marked by all bits of their byte.
     busy: u64,
     vc_turn: [MatrixArbiter; ROWS],
 }
@@ -55,7 +56,7 @@ impl Subswitch {
         }
     }
 
-    /// The inputs that may send to an output's virtual channel, room aside.
+    /// The inputs that may send to an output's virtual channel, regardless of room.
     #[inline]
     fn eligible(&self, row: usize, vc: usize) -> u64 {
         let requests = self.requests[row][vc];
@@ -83,10 +84,9 @@ impl Subswitch {
     }
 }
 
-/// All row buffers and subswitches of a chip.
 #[derive(Debug)]
 pub(super) struct Rows {
-    /// Subswitches that may have something to grant.
+    /// Subswitches that may have an output to grant.
     pub(super) active: u64,
     fifos: Box<[Fifo; BUFFERS]>,
     pub(super) pipes: Box<[RowPipe; BUFFERS]>,
@@ -103,7 +103,7 @@ impl Rows {
         }
     }
 
-    /// Puts a flit on a row bus. True if the subswitch must be woken when it arrives.
+    /// Puts a flit on a row bus. Returns true if the subswitch must be woken when the flit arrives.
     #[inline]
     pub(super) fn write<I: Items>(
         &mut self,
@@ -117,7 +117,7 @@ impl Rows {
         wakes
     }
 
-    /// Deactivates a subswitch that can move nothing now until something changes.
+    /// Deactivates a subswitch that can move nothing until something changes.
     #[inline]
     pub(super) fn look_again(&mut self, number: usize) {
         let switch = &self.subswitches[number];
@@ -126,7 +126,7 @@ impl Rows {
         }
     }
 
-    /// A packet passes a subswitch without competition for its output.
+    /// Grants an output to a packet that has no competition.
     #[inline]
     pub(super) fn grant_alone(&mut self, to: ColumnBufferId, from: RowBufferId) {
         let switch = &mut self.subswitches[below::<TILES>(to.subswitch())];
@@ -135,24 +135,25 @@ impl Rows {
         switch.last[row][vc] = from.requester() as u8;
     }
 
-    /// A packet begins to pass an output of a subswitch.
+    /// Marks an output of a subswitch as occupied by a packet.
     pub(super) fn take_output(&mut self, number: usize, row: usize) {
         self.subswitches[number].busy |= 0xff << (8 * row);
     }
 
-    /// The packet has passed.
+    /// Marks an output of a subswitch as free again.
     pub(super) fn free_output(&mut self, number: usize, row: usize) {
         let switch = &mut self.subswitches[number];
         switch.busy &= !(0xff << (8 * row));
         self.active |= u64::from(switch.grantable & !switch.busy != 0) << number;
     }
 
-    /// A packet begins to be read from a row buffer: no other requests an output until its end.
+    /// Begins to read a packet from a row buffer, which requests no other output until the packet's
+    /// end.
     pub(super) fn begin_reading(&mut self, id: RowBufferId) {
         self.pipes[id.index()].tag = READING;
     }
 
-    /// The packet has been read. Returns whether another has arrived.
+    /// Ends the read of a packet. Returns whether another packet has arrived.
     pub(super) fn end_reading(&mut self, id: RowBufferId, now: u32) -> bool {
         let pipe = &mut self.pipes[id.index()];
         pipe.tag = UNDECIDED;
@@ -184,8 +185,8 @@ impl Rows {
 }
 
 impl<I: Items> Tiles<I> {
-    /// Requests an output for a flit that arrived in a row buffer its subswitch had emptied, or for
-    /// a head at its front.
+    /// Requests an output for a flit that arrived in an empty row buffer, or for a head at its
+    /// front.
     #[inline]
     pub(super) fn request_output(&mut self, id: RowBufferId) {
         let rows = &mut self.rows;
@@ -212,7 +213,7 @@ impl<I: Items> Tiles<I> {
         rows.active |= 1 << number;
     }
 
-    /// The subswitch learns of a free slot in a column buffer.
+    /// Handles the report of a free slot in a column buffer at the subswitch.
     #[inline]
     pub(super) fn column_place_freed(&mut self, id: ColumnBufferId) {
         if !self.column_has_room(id, 0) {
@@ -225,8 +226,8 @@ impl<I: Items> Tiles<I> {
         self.rows.active |= u64::from(switch.grantable & !switch.busy != 0) << number;
     }
 
-    /// Whether a flit can be written to a column buffer in this cycle (`after` 0) or the next (1).
-    /// If not, the subswitch will be woken when it can.
+    /// Whether a flit can be written to a column buffer in this cycle (`after` is 0) or the next
+    /// (1). If not, the subswitch will be woken when it can.
     #[inline]
     fn column_has_room(&mut self, id: ColumnBufferId, after: u32) -> bool {
         let now = self.wire_clock();
@@ -240,8 +241,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Every subswitch moves as many flits as it can: at most one per output and one per row
-    /// buffer.
+    /// Each subswitch moves as many flits as it can: at most one per output and one per row buffer.
     pub(super) fn subswitch_stage(&mut self) {
         let mut pending = self.rows.active;
         while pending != 0 {
@@ -249,8 +249,8 @@ impl<I: Items> Tiles<I> {
             pending &= pending - 1;
             let switch = &self.rows.subswitches[number];
             let mut grantable = switch.grantable & !switch.busy;
-            // A row buffer requests one output at a time, and the next only once all outputs are
-            // granted, so no two of them read the same one.
+            // A row buffer requests one output at a time, and the next only after all outputs are
+            // granted, so two outputs never read the same buffer.
             let (mut asking, mut asks) = ([RowBufferId::new(0, 0, 0); ROWS], 0);
             while grantable != 0 {
                 let row = below::<ROWS>(grantable.trailing_zeros() as usize / 8);
@@ -268,8 +268,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// An output of a subswitch moves one item; its virtual channels `vcs` can move something.
-    /// Returns the row buffer that requests an output next.
+    /// Moves one item through an output of a subswitch, whose virtual channels `vcs` can move an
+    /// item. Returns the row buffer that requests an output next.
     #[inline]
     pub(super) fn grant_row(&mut self, number: usize, row: usize, vcs: u8) -> Option<RowBufferId> {
         let switch = &mut self.rows.subswitches[number];
@@ -279,8 +279,8 @@ impl<I: Items> Tiles<I> {
         asks.then_some(from)
     }
 
-    /// Moves one flit from a row buffer to a column bus. True if it ends a packet and another
-    /// waits, which requests an output next.
+    /// Moves one flit from a row buffer to a column bus. Returns true if it ends a packet and
+    /// another waits, which requests an output next.
     #[inline]
     fn switch_flit(&mut self, to: ColumnBufferId, from: RowBufferId) -> bool {
         let (number, vc, row) = (

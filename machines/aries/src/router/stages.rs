@@ -11,7 +11,7 @@ use crate::route::registers::{FIRST_NIC_PORT, NICS, VCS};
 use phitwire::device::pipeline::Stage;
 use phitwire::kit::tiles::is_crossed;
 
-/// The tiles by which packets between `ports`, one bit each, arrive and leave.
+/// The tiles by which packets between the ports in the mask `ports` arrive and leave.
 fn tiles_of(ports: u64) -> u64 {
     let of_pair = |nic: usize| 0xf << (FIRST_PROCESSOR_TILE + nic / 2 * PAIR_TILES);
     let nics = (0..NICS).filter(|nic| ports >> (FIRST_NIC_PORT + nic) & 1 != 0);
@@ -19,9 +19,9 @@ fn tiles_of(ports: u64) -> u64 {
 }
 
 impl<I: Items> Tiles<I> {
-    /// Netlink's queues towards the tiles, row buffers by subswitch, column buffers by output tile,
-    /// and Netlink's queues towards the NICs, with their contents. Omits empty tiles that packets
-    /// between `ports`, one bit each, do not pass.
+    /// Contents of Netlink's queues towards the tiles, of row buffers by subswitch, of column
+    /// buffers by output tile, and of Netlink's queues towards the NICs. Omits empty tiles that
+    /// packets between the ports in the mask `ports` do not pass.
     pub fn stages(&self, ports: u64) -> [Stage; 4] {
         let used = tiles_of(ports);
         let [_, row, column] = self.stalls();

@@ -1,14 +1,14 @@
-//! The bypass of a packet that meets no other: the stages handle it without the buffers between
-//! them.
+//! The bypass of packets that meet no other: the stages handle such a packet without the buffers
+//! between them.
 //!
-//! Where the wires take no time ([`grain`](super::grain)) packets come to the subswitches one after
-//! the other. One whose row buffer is empty and whose output nobody waits for is granted the
-//! subswitch and the output as soon as it leaves its input queue. Every arbiter that it passes,
-//! every counter, load and trace sees it as usual. It skips only the row and the column buffer,
-//! where it would be written and read at once, and likewise the queues of Netlink. If its link or
-//! NIC cannot take it, it waits in the column buffer, and the stages continue with it. A test runs
-//! routers with and without the buffers, with links that run out of credits, stall and die, and
-//! compares arbiters, loads, counters, random choices and deliveries every eighth step.
+//! Where wires take no time ([`grain`](super::grain)), packets reach the subswitches one after
+//! another. If a packet's row buffer is empty and no other packet waits for its output, it is
+//! granted the subswitch and the output as soon as it leaves its input queue. Every arbiter,
+//! counter, load and trace on its path sees it as usual. It only skips the row and the column
+//! buffer, where it would be written and read at once, and likewise the queues of Netlink. If its
+//! link or NIC cannot accept it, it waits in the column buffer and continues from there. A test
+//! runs routers with and without the buffers, with links that run out of credits, stall and fail,
+//! and compares arbiters, loads, counters, random choices and deliveries every eighth step.
 
 use super::columns::Current;
 use super::grain::Items;
@@ -18,7 +18,7 @@ use super::tiles::{Ports, Tiles};
 use super::watched::watch_switch;
 
 impl<I: Items> Tiles<I> {
-    /// Sends an item whose path by `output` is decided and committed.
+    /// Sends an item whose route by `output` is decided and committed.
     #[inline]
     pub(super) fn send_on<P: Ports>(
         &mut self,

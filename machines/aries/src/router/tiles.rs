@@ -1,14 +1,15 @@
 //! The tiles of an Aries without their links: three stages, the wires between them, and Netlink.
 //!
-//! Every effect of one stage on another travels over a wire of several cycles
+//! Every effect of one stage on another takes several cycles on a wire
 //! ([`Pipe`](phitwire::kit::Pipe)), so no stage sees another's write of the same cycle. Within a
-//! cycle the stages run from output to input, the order in which a pipe expects its sides. Where
-//! wires take no time ([`grain`](super::grain)) they run from input to output: a packet that wins
-//! every arbitration passes the router in one cycle, and a freed slot is filled in the next.
+//! cycle the stages run from output to input, the order that a pipe expects. Where wires take no
+//! time ([`grain`](super::grain)) they run from input to output: a packet that wins every
+//! arbitration passes the router in one cycle, and a freed slot is filled in the next.
 //!
-//! Work is proportional to flits that move: each stage has a bit mask of the units that can move
-//! something. A blocked one leaves the mask until a flit, free slot or link event unblocks it, at a
-//! time the calendar holds. When no mask has a bit, the core jumps to the calendar's next cycle.
+//! Work is proportional to the flits that move: each stage has a bit mask of the units that can
+//! move an item. A blocked unit leaves the mask until a flit, a free slot or a link event unblocks
+//! it; the calendar holds the arrival times of flits and free slots. When all masks are empty, the
+//! core jumps to the calendar's next cycle.
 
 use core::marker::PhantomData;
 
@@ -33,33 +34,31 @@ use phitwire::rng::Rng;
 use phitwire::time::Time;
 use phitwire::trace::Watch;
 
-/// The router core's view of its links: input queues on one side, output port logic on the other.
+/// The links of a router core: input queues on one side, output port logic on the other.
 ///
 /// `port` is below [`PORTS`] and `vc` below [`VCS`]. Network ports (0 to 39) are read and written
-/// at most once per cycle, NIC ports (40 to 43) as often as `Pace::NIC` has slots. Where wires take
-/// no time a port may receive several packets in a cycle, each after
-/// [`can_begin`](Self::can_begin).
+/// at most once per cycle, NIC ports (40 to 43) once per slot of `Pace::NIC`. Where wires take no
+/// time, a port may receive several packets in a cycle, each after [`can_begin`](Self::can_begin).
 pub trait Ports {
     /// The flit at the front of an input queue.
     fn front(&self, port: usize, vc: usize) -> Option<Flit>;
-    /// Takes the flit at the front of an input queue and frees its slot.
+    /// Takes the flit at the front of an input queue, and frees its slot.
     fn pop(&mut self, port: usize, vc: usize) -> Option<Flit>;
-    /// Whether a packet of `flits` flits can begin now (virtual cut-through): the link is active,
+    /// Whether a packet of `flits` flits can start now (virtual cut-through): the link is active,
     /// no packet is open, and credits and replay buffer suffice for all of it.
     fn can_begin(&self, port: usize, vc: usize, flits: usize) -> bool;
-    /// Whether there are credits for `flits` flits of packets that will begin later, one after the
-    /// other; called for NIC ports. Everything else that a packet needs to begin must become
-    /// available regardless of other virtual channels.
+    /// Whether there are credits for `flits` flits of packets that will start later, one after
+    /// another; only called for NIC ports. All other requirements of such a packet must become
+    /// available independently of other virtual channels.
     #[inline]
     fn can_promise(&self, port: usize, vc: usize, flits: usize) -> bool {
         self.can_begin(port, vc, flits)
     }
-    /// Whether the link is up.
     fn is_active(&self, port: usize) -> bool;
-    /// The next flit of the packet that leaves by `port`; its virtual channel is in its head. A
-    /// packet once begun is taken to its end, even if the link fails.
+    /// Sends the next flit of the packet that leaves by `port`; its virtual channel is in its head.
+    /// The link accepts a packet until its end, even if it fails in between.
     fn push(&mut self, port: usize, flit: Flit);
-    /// Takes the next flits of a queue until it is empty or `into` is full; returns how many.
+    /// Takes flits from a queue until it is empty or `into` is full, and returns their number.
     #[inline]
     fn pop_into(&mut self, port: usize, vc: usize, into: &mut [Flit]) -> usize {
         let mut taken = 0;
@@ -72,7 +71,7 @@ pub trait Ports {
         }
         taken
     }
-    /// Hands a whole packet to the link by a call per flit of [`push`](Self::push).
+    /// Passes a whole packet to the link, equivalent to one [`push`](Self::push) per flit.
     #[inline]
     fn push_packet(&mut self, port: usize, packet: &[Flit]) {
         for &flit in packet {
@@ -84,13 +83,13 @@ pub trait Ports {
     fn backlog_flits(&self, _port: usize) -> u32 {
         0
     }
-    /// Far-end estimate: flits that should have left the other end's input queue by now without a
-    /// returned credit.
+    /// Far-end estimate: flits that should have left the other end's input queue by now, but whose
+    /// credits have not returned.
     #[inline]
     fn far_flits(&self, _port: usize) -> u32 {
         0
     }
-    /// Downstream load: the 4 bits that the other end last reported.
+    /// Downstream load: the 4 bits last reported by the other end.
     #[inline]
     fn peer_load(&self, _port: usize) -> u8 {
         0
@@ -102,32 +101,31 @@ pub trait Ports {
         let (backlog, far) = (self.backlog_flits(port), self.far_flits(port));
         (backlog, far, self.peer_load(port))
     }
-    /// The 4 bits of load to report to the other end of `port` from now on.
+    /// Sets the 4 bits of load to report to the other end of `port`.
     #[inline]
     fn set_load(&mut self, _port: usize, _load: u8) {}
-    /// Sets the cycle of all calls until the next one of this. Links with a clock of their own may
-    /// ignore it.
+    /// Sets the cycle of the following calls. Links with their own clock may ignore it.
     #[inline]
     fn begin_cycle(&mut self, _cycle: u64) {}
 }
 
-/// Number of cycles by which arrivals can be announced ahead.
+/// Maximum number of cycles by which arrivals can be announced ahead.
 pub const MAX_ANNOUNCED_CYCLES: u64 = SLOTS - 1 - INPUT_CYCLES;
 
-/// Delay line index: a NIC's virtual channel, after those of the tiles.
+/// Delay line indices of NICs' virtual channels, after those of the tiles.
 pub(super) const NIC_ARRIVALS: usize = TILE_VCS;
-/// Delay line index: a processor tile's queue towards the NICs.
+/// Delay line indices of processor tiles' queues towards the NICs.
 pub(super) const OUTPUT_ARRIVALS: usize = NIC_ARRIVALS + 4 * VCS;
-/// Delay line index: the end of a packet on a row bus, by tile. This and the next four are used for
-/// packets only.
+/// Delay line indices, by tile, for the end of a packet on a row bus. This index and the next four
+/// are used only for packets.
 pub(super) const ROW_BUS_FREE: usize = OUTPUT_ARRIVALS + 8;
-/// Delay line index: the end of a packet at an output multiplexer, by tile.
+/// Delay line indices, by tile, for the end of a packet at an output multiplexer.
 pub(super) const OUTPUT_FREE: usize = ROW_BUS_FREE + TILES;
-/// Delay line index: the end of a packet between a NIC and Netlink, four paths in, four out.
+/// Delay line indices for the end of a packet between a NIC and Netlink: four paths in, four out.
 pub(super) const NIC_FREE: usize = OUTPUT_FREE + TILES;
-/// Delay line index: the end of a packet at a subswitch output, six per subswitch.
+/// Delay line indices for the end of a packet at a subswitch output, six per subswitch.
 pub(super) const SWITCH_FREE: usize = NIC_FREE + 8;
-/// Delay line index: the end of a packet read out of a row buffer.
+/// Delay line indices for the end of a packet read from a row buffer.
 pub(super) const ROW_FREE: usize = SWITCH_FREE + TILES * ROWS;
 const _: () = assert!(ROW_FREE + BUFFERS <= u16::MAX as usize);
 
@@ -136,7 +134,7 @@ const _: () = assert!(ROW_FREE + BUFFERS <= u16::MAX as usize);
 /// Call order: [`arrived`](Self::arrived) and [`output_changed`](Self::output_changed) on link
 /// events, then [`run`](Self::run) or [`run_until`](Self::run_until),
 /// [`check_forward_progress`](Self::check_forward_progress), and [`poll_event`](Self::poll_event)
-/// until `None`.
+/// until it returns `None`.
 #[derive(Debug)]
 pub struct Tiles<I = Flits> {
     pub(super) cycle: u64,
@@ -152,23 +150,22 @@ pub struct Tiles<I = Flits> {
     pub(super) calendar: Calendar<Wake>,
     pub(super) counters: AriesCounters,
     pub(super) events: EventQueue,
-    /// See [`stalls`](Self::stalls).
     pub(super) stalls: [u64; 3],
-    /// Ports whose link was last seen up.
+    /// Ports whose link was up at the last check.
     pub(super) live: PortMask,
     /// Ports whose link state must be checked.
     recheck: PortMask,
     progress: ForwardProgress<VCS>,
-    /// Records passing packets while tracing.
+    /// Set while tracing; records passing packets.
     pub(super) watch: Option<Box<Watch>>,
     grain: PhantomData<I>,
-    /// Packets that met no other.
+    /// Number of packets that met no other.
     #[cfg(test)]
     pub(super) alone: u64,
 }
 
 impl<I: Items> Tiles<I> {
-    /// Tiles with these registers. Random choices depend only on the router's position in the
+    /// Tiles with the given registers. Random choices depend only on the router's position in the
     /// machine.
     pub fn new(registers: AriesRegisters) -> Self {
         let place = u64::from(registers.group) << 8 | u64::from(registers.router);
@@ -199,22 +196,22 @@ impl<I: Items> Tiles<I> {
         tiles
     }
 
-    /// Seeds the random choices. Two routers with one seed still choose differently.
+    /// Seeds the random choices. Two routers with the same seed still choose differently.
     pub fn seed(&mut self, seed: u64) {
         let registers = self.routes.registers();
         let place = u64::from(registers.group) << 8 | u64::from(registers.router);
         self.rng = Rng::new(seed, place);
     }
 
-    /// Sets how many nanoseconds of the driver one emulated nanosecond takes, at least 1: the
+    /// Sets how many nanoseconds of the driver one emulated nanosecond takes, at least 1. The
     /// forward-progress register is in emulated time.
     pub fn set_dilation(&mut self, dilation: u32) {
         self.progress.set_dilation(dilation);
         self.configure();
     }
 
-    /// Replaces the registers. Packets already routed keep their route; [`quiesce`](Self::quiesce)
-    /// first if that matters.
+    /// Replaces the registers. Packets that are already routed keep their route; call
+    /// [`quiesce`](Self::quiesce) first if that matters.
     pub fn install(&mut self, registers: AriesRegisters) {
         self.counters.installs += 1;
         self.apply(registers);
@@ -225,7 +222,7 @@ impl<I: Items> Tiles<I> {
         self.configure();
     }
 
-    /// Sets a slower pace for these network ports, one bit each: links without lanes cannot hold up
+    /// Sets a slower pace for the network ports in a mask, because links without lanes cannot delay
     /// flits themselves.
     pub fn set_slow_ports(&mut self, ports: PortMask, pace: Pace) {
         self.columns.set_slow(ports, pace);
@@ -248,17 +245,17 @@ impl<I: Items> Tiles<I> {
         &self.routes
     }
 
-    /// Ports whose link was last seen up.
+    /// Ports whose link was up at the last check.
     pub fn live_ports(&self) -> PortMask {
         self.live
     }
 
-    /// Cycles passed, executed or skipped.
+    /// Number of cycles executed or skipped.
     pub fn cycle(&self) -> u64 {
         self.cycle
     }
 
-    /// The slot for the trace.
+    /// The trace; `None` while not tracing.
     pub fn watch(&mut self) -> &mut Option<Box<Watch>> {
         &mut self.watch
     }
@@ -267,29 +264,27 @@ impl<I: Items> Tiles<I> {
         self.counters.clone()
     }
 
-    /// The oldest event not fetched yet.
     pub fn poll_event(&mut self) -> Option<AriesEvent> {
         self.events.pop()
     }
 
-    /// Takes no more packets from the NICs until [`release`](Self::release); packets in progress
+    /// Stops accepting packets from the NICs until [`release`](Self::release). Packets in progress
     /// continue.
     pub fn quiesce(&mut self) {
         self.netlink.quiesced = true;
     }
 
-    /// Takes packets from the NICs again.
+    /// Accepts packets from the NICs again.
     pub fn release(&mut self) {
         self.netlink.release();
     }
 
-    /// Whether the NICs are held back.
     pub fn is_quiesced(&self) -> bool {
         self.netlink.quiesced
     }
 
-    /// `flits` more flits were written to the input queue of (`port`, `vc`); they can move after
-    /// the stages of the input block.
+    /// Records `flits` more flits in the input queue of (`port`, `vc`). They can move after the
+    /// stages of the input block.
     #[inline]
     pub fn arrived(&mut self, port: usize, vc: usize, flits: u32) {
         if self.watch.is_some() {
@@ -298,10 +293,10 @@ impl<I: Items> Tiles<I> {
         self.enter(self.cycle, port, below::<VCS>(vc), flits);
     }
 
-    /// A flit will arrive in the input queue of (`port`, `vc`) in `cycle`, which must not have run
-    /// yet and be at most [`MAX_ANNOUNCED_CYCLES`] after the next to run. For drivers that know
-    /// arrivals in advance and then need no call when they happen. Not for a free-running grain, to
-    /// which everything arrives at once.
+    /// Announces a flit that will arrive in the input queue of (`port`, `vc`) in `cycle`. That
+    /// cycle must not have run yet, and be at most [`MAX_ANNOUNCED_CYCLES`] after the next cycle to
+    /// run. For drivers that know arrivals in advance; no further call is needed when they happen.
+    /// Not for a free-running grain, where everything arrives without delay.
     #[inline]
     pub fn announce(&mut self, cycle: u64, port: usize, vc: usize) {
         debug_assert!(I::TIMED, "only timed grains announce flits");
@@ -326,8 +321,8 @@ impl<I: Items> Tiles<I> {
         self.delay.enter(due, what as u16, flits);
     }
 
-    /// Something that [`Ports::can_begin`] or [`Ports::is_active`] depend on changed at `port`, or
-    /// its link sent something.
+    /// Records that a condition of [`Ports::can_begin`] or [`Ports::is_active`] changed at `port`,
+    /// or that its link sent something.
     #[inline]
     pub fn output_changed(&mut self, port: usize) {
         self.recheck |= 1 << (port % 64);
@@ -341,14 +336,14 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// The link of `port` went up or down; neighbours may need to know.
+    /// Records that the link of `port` went up or down, which neighbours may need to know.
     pub fn link_changed(&mut self, port: usize) {
         self.output_changed(port);
         self.loads.ways_changed();
     }
 
-    /// Ports whose input queues were read or that were handed flits since the last call, as a bit
-    /// mask.
+    /// The ports whose input queues were read or that were handed flits since the last call, as a
+    /// bit mask.
     pub fn take_moved(&mut self) -> u64 {
         core::mem::take(&mut self.inputs.popped) | core::mem::take(&mut self.columns.pushed)
     }
@@ -372,7 +367,7 @@ impl<I: Items> Tiles<I> {
         self.cycle = self.cycle.max(limit);
     }
 
-    /// The next cycle in which something can move if nothing arrives.
+    /// The next cycle in which an item can move if nothing arrives.
     #[inline]
     pub fn next_cycle(&self) -> Option<u64> {
         let active = self.inputs.pending() | self.rows.active | self.columns.pending();
@@ -385,7 +380,7 @@ impl<I: Items> Tiles<I> {
         arrivals.into_iter().chain(wakes).chain(loads).min()
     }
 
-    /// Executes the current cycle and moves on to the next.
+    /// Executes the current cycle and advances to the next.
     fn step<P: Ports>(&mut self, io: &mut P) {
         let now = self.cycle;
         self.counters.executed_cycles += 1;
@@ -426,7 +421,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Delivers what is due in cycle `now`.
+    /// Delivers the arrivals that are due in cycle `now`.
     fn deliver(&mut self, now: u64) {
         if let Some(due) = self.delay.take_due(now) {
             for &(what, flits) in &due {
@@ -458,11 +453,11 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Starts, stops and expires the forward-progress countdowns of the output virtual channels.
+    /// Starts, stops and expires the forward-progress timers of the output virtual channels.
     ///
-    /// A countdown runs while flits wait for the output and restarts whenever one leaves. When it
-    /// expires, an event is raised and the packets of that tile and virtual channel are discarded
-    /// until the link can take a packet again.
+    /// A timer runs while flits wait for the output, and restarts whenever one leaves. When it
+    /// expires, an event is raised, and the packets for that tile and virtual channel are discarded
+    /// until the link can accept a packet again.
     pub fn check_forward_progress(&mut self, now: Time) {
         let waiting = self.columns.waiting_to_progress();
         let moved = core::mem::take(&mut self.columns.moved);
@@ -483,7 +478,7 @@ impl<I: Items> Tiles<I> {
     }
 
     /// Latest time of the next [`check_forward_progress`](Self::check_forward_progress). May be
-    /// earlier than the next expiry, never later.
+    /// earlier than the next expiry, but never later.
     pub fn next_progress_check(&self) -> Option<Time> {
         self.progress.next_check()
     }
@@ -499,14 +494,14 @@ impl<I: Items> Tiles<I> {
         self.columns.discarding[below::<VCS>(vc)] &= keep;
     }
 
-    /// Flits in Netlink, in row buffers and in column buffers, wires to them included.
+    /// Flits in Netlink, in row buffers and in column buffers, including the wires to them.
     pub fn flits_by_stage(&self) -> [u64; 3] {
         let rows = self.rows.flits::<I>();
         [self.netlink.flits(), rows, self.columns.flits::<I>()]
     }
 
-    /// Times that something waited: in an input queue for row buffer room, in a row buffer for
-    /// column buffer room (it ran full), in a column buffer for the link.
+    /// Number of waits: in an input queue for row buffer room, in a row buffer for column buffer
+    /// room, and in a column buffer for the link.
     pub fn stalls(&self) -> [u64; 3] {
         self.stalls
     }

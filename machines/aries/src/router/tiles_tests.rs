@@ -18,7 +18,7 @@ fn to_3(length: u8, id: u16) -> Head {
     request((0, 3), 1, Routing::Minimal, length, id)
 }
 
-/// A mask of all other ports; with these down only `ports` are left.
+/// A mask of all ports but `ports`, for links that are down.
 fn only(ports: &[usize]) -> u64 {
     let keep = ports.iter().fold(0, |keep, port| keep | 1u64 << port);
     !keep & ((1 << NETWORK_PORTS) - 1)
@@ -73,7 +73,7 @@ fn announced_flits_move_when_they_have_arrived() {
             for i in 0..5 {
                 tiles.announce(40 + i, GREEN, 0);
             }
-            // They are queued slightly before they become visible; nobody checks.
+            // The flits are queued slightly before they become visible, which is not checked.
             let mut other = core_of(Machine::small().registers((0, 0)));
             bench.inject(&mut other, GREEN, &flits);
         } else {
@@ -86,7 +86,7 @@ fn announced_flits_move_when_they_have_arrived() {
     assert_eq!(run(true), run(false));
 }
 
-/// A head's virtual channel is the decision's, for requests and for responses.
+/// A head leaves on the virtual channel of the decision, for requests and for responses.
 #[test]
 fn virtual_channels_change_at_blue_links_and_roots() {
     let black_only = only(&[BLACK]);
@@ -99,13 +99,13 @@ fn virtual_channels_change_at_blue_links_and_roots() {
         // By a blue link into the target group.
         ((BLUE, 0, false, (0, 3), black_only), (BLACK, 3, false)),
         ((BLUE, 2, false, (0, 3), black_only), (BLACK, 3, false)),
-        // By a blue link into an intermediate group: on towards the root.
+        // By a blue link into an intermediate group, and on towards the root.
         ((BLUE, 0, true, (2, 3), black_only), (BLACK, 1, true)),
-        // The root in an intermediate group, after its last black step.
+        // The root in an intermediate group, after the last black step.
         ((BLACK, 1, true, (2, 3), not_black), (99, 2, false)),
         // The root in the own group.
         ((BLACK, 1, true, (0, 3), black_only), (BLACK, 2, false)),
-        // From a green port a black step is left, or the root.
+        // After a green port, only a black step or the root is possible.
         ((GREEN, 1, true, (0, 3), black_only), (BLACK, 99, true)),
     ];
     for (from, to) in cases {
@@ -184,7 +184,7 @@ fn packets_for_dead_links_are_discarded_and_counted() {
     assert!(bench.packets(BLACK).is_empty());
     let decided = core.committed_flits(BLACK);
     assert!(decided > 14, "{decided} flits wait for the link");
-    // The link dies: routed packets are lost, and the others find no live port.
+    // The link fails: routed packets are lost, and the others find no live port.
     bench.inactive |= 1 << BLACK;
     core.output_changed(BLACK);
     core.run(&mut bench);
@@ -201,7 +201,7 @@ fn packets_for_dead_links_are_discarded_and_counted() {
     assert_eq!(core.poll_event(), Some(event));
     assert_eq!(core.poll_event(), None);
     assert_eq!((core.flits_inside(), core.committed_flits(BLACK)), (0, 0));
-    // The link recovers, and so does traffic.
+    // The link recovers, and so does the traffic.
     (bench.inactive, bench.blocked) = (only(&[BLACK]), [0; VCS]);
     core.output_changed(BLACK);
     bench.send(&mut core, GREEN, to_3(14, 9));
@@ -274,7 +274,7 @@ fn a_virtual_channel_without_progress_is_discarded_until_it_moves() {
     assert_eq!(core.flits_inside(), 0);
     assert_eq!(core.counters().stalled_port_packets, 1);
     assert_eq!(core.discarding()[0], 1 << BLACK);
-    // The other virtual channel has continued.
+    // The other virtual channel was not blocked.
     let response = to_3(3, 1).with_vc(4);
     bench.inject(&mut core, GREEN, &packet(response));
     core.run(&mut bench);
@@ -289,7 +289,7 @@ fn a_virtual_channel_without_progress_is_discarded_until_it_moves() {
     assert_eq!(core.next_progress_check(), None);
 }
 
-/// Leaves only `ports` in the tables.
+/// Removes all ports but `ports` from the tables.
 fn name_only(core: &mut Core, ports: &[usize]) {
     let keep = !only(ports);
     let mut registers = core.registers().clone();
@@ -327,7 +327,7 @@ fn neighbours_are_told_the_load_of_the_ways_on() {
     name_only(&mut core, &[BLUE, GREEN]);
     bench.inactive = only(&[BLUE, GREEN]);
     bench.blocked = [1 << BLUE; VCS];
-    // The other group behind the blue link.
+    // Packets to the other group, behind the blue link.
     let to = (Machine::small().peer((0, 0), BLUE).expect("a link").0.0, 0);
     for (id, port) in (0..12).zip([GREEN, BLACK].into_iter().cycle()) {
         bench.send(&mut core, port, request(to, 1, Routing::Minimal, 14, id));
@@ -355,7 +355,7 @@ fn neighbours_are_told_the_load_of_the_ways_on() {
     assert_eq!(core.next_cycle(), None);
 }
 
-/// Each of the three metrics moves traffic off a port.
+/// Each of the three metrics moves traffic away from a port.
 #[test]
 fn every_load_metric_moves_packets() {
     let share = |bench: &mut Bench, core: &mut Core| {
@@ -376,7 +376,7 @@ fn every_load_metric_moves_packets() {
     assert_eq!(share(&mut bench, &mut core), 0, "far end");
     let (mut core, mut bench) = router();
     bench.blocked[4] = 1 << BLACK;
-    // Responses that cannot leave by it: near end.
+    // Near end: responses that cannot leave by the port.
     bench.inactive = only(&[BLACK]);
     bench.send(&mut core, GREEN, to_3(14, 1).with_vc(4));
     core.run(&mut bench);
@@ -407,7 +407,7 @@ fn registers_can_be_replaced_while_it_runs() {
     assert_eq!(core.counters().installs, 1);
 }
 
-/// A packet as an item is whole, and waits for all its flits.
+/// A packet that moves as one item is complete, and waits for all its flits.
 #[test]
 fn items_are_whole_packets() {
     let whole = GRAINS
@@ -449,7 +449,7 @@ fn whole_packets(mut core: Core) {
     core.run(&mut bench);
     assert_eq!(bench.packets(BLACK).len(), 16);
     assert_eq!(bench.packets(BLACK)[15].1, packets[13]);
-    // And to a NIC.
+    // Packets to a NIC are whole too.
     let to_nic = packet(request((0, 0), 1, Routing::Minimal, 9, 1));
     bench.inject(&mut core, GREEN, &to_nic);
     core.run(&mut bench);

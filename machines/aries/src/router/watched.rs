@@ -1,4 +1,4 @@
-//! Tracing of passing packets. All of it is cold: a router that traces nothing checks that once per
+//! Tracing of passing packets. This code is cold: a router that does not trace checks that once per
 //! head and stage.
 
 use core::cell::RefCell;
@@ -18,11 +18,11 @@ use phitwire::trace::{self, Candidate, Opening, Place, Stage, Watch};
 
 /// The path from a NIC's link to a processor tile.
 const NETLINK_IN: Stage = stage("netlink in", NETLINK_CYCLES);
-/// The input queue: until the row bus is granted.
+/// From the input queue to the grant of the row bus.
 const INPUT: Stage = stage("input queue", INPUT_CYCLES);
-/// The row buffer: until the subswitch is granted.
+/// From the row buffer to the grant of the subswitch.
 const ROW: Stage = stage("row buffer", ROW_CYCLES);
-/// The column buffer: until the output multiplexer is granted.
+/// From the column buffer to the grant of the output multiplexer.
 const COLUMN: Stage = stage("column buffer", COLUMN_CYCLES);
 /// The path from a processor tile to a NIC's link.
 const NETLINK_OUT: Stage = stage("netlink out", NETLINK_CYCLES);
@@ -31,7 +31,7 @@ const fn stage(name: &'static str, cycles: u64) -> Stage {
     Stage { name, cycles }
 }
 
-// Trace positions: a kind, and the number of the queue or buffer.
+// Trace positions consist of a kind and the number of the queue or buffer.
 const INPUT_PLACE: Place = 0;
 const ROW_PLACE: Place = 1 << 16;
 const COLUMN_PLACE: Place = 2 << 16;
@@ -47,12 +47,11 @@ const fn key(head: Head) -> u64 {
     head.with_vc(0).with_non_minimal(false).flit().bits() & !(1 << 6)
 }
 
-/// Whether a packet belongs to the traced flow.
 fn is_of(watch: &Watch, head: Head) -> bool {
     watch.flow().destination(head.is_response()) == head.destination().bits()
 }
 
-/// Candidates as drawn, with the loads that were queried.
+/// The drawn candidates, with the loads that were queried.
 struct Seen<'a, F> {
     load: F,
     candidates: &'a RefCell<Vec<Candidate>>,
@@ -81,7 +80,8 @@ impl<F: Fn(u8) -> u32> Loads for Seen<'_, F> {
 }
 
 impl<I: Items> Tiles<I> {
-    /// Flits arrived in the queue of a port. NIC queues come after the tiles'.
+    /// Traces flits that arrived in the queue of a port. NIC queues are numbered after those of the
+    /// tiles.
     #[cold]
     pub(super) fn watch_arrival(&mut self, cycle: u64, port: usize, vc: usize, flits: u32) {
         if let Some(watch) = &mut self.watch {
@@ -106,8 +106,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// A packet begins to move from a NIC to a processor tile; `visible` flits of its channel are
-    /// visible there.
+    /// Traces a packet that begins to move from a NIC to a processor tile; `visible` flits of its
+    /// channel are visible there.
     #[cold]
     pub(super) fn watch_nic(&mut self, nic: usize, vc: usize, tile: usize, head: Head) {
         let Some(mut watch) = self.watch.take() else {
@@ -133,7 +133,7 @@ impl<I: Items> Tiles<I> {
         self.watch = Some(watch);
     }
 
-    /// Makes the usual decision and traces it.
+    /// Decides like an untraced router, and traces the decision.
     #[cold]
     #[inline(never)]
     pub(super) fn watched_choice<P: Ports>(
@@ -189,7 +189,7 @@ impl<I: Items> Tiles<I> {
         let is_up = |candidate: &Candidate| candidate.kind != "minimal";
         let both = candidates.iter().any(is_up) && !candidates.iter().all(is_up);
         if let (Some(mode), true) = (mode.adaptive_mode(), both) {
-            // The load of a non-minimal path sums both candidates, which may be the same.
+            // The load of a non-minimal path is the sum of both candidates, which may be the same.
             let ups = candidates.iter().filter(|candidate| is_up(candidate));
             let ups: Vec<u32> = ups.filter_map(|candidate| candidate.load).collect();
             let up_load: u32 = ups.iter().cycle().take(2).sum();
@@ -250,7 +250,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// A head leaves an input queue for a row buffer.
+    /// Traces a head that leaves an input queue for a row buffer.
     #[cold]
     pub(super) fn watch_row(&mut self, tile: usize, vc: usize, head: Head, id: RowBufferId) {
         if let Some(watch) = self.watch.as_mut().filter(|watch| is_of(watch, head)) {
@@ -259,7 +259,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// A head leaves a column buffer by an output tile, or is discarded there.
+    /// Traces a head that leaves a column buffer by an output tile, or is discarded there.
     #[cold]
     pub(super) fn watch_column(
         &mut self,
@@ -282,7 +282,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// A head leaves Netlink for a NIC.
+    /// Traces a head that leaves Netlink for a NIC.
     #[cold]
     pub(super) fn watch_to_nic(&mut self, tile: usize, nic: usize, slot: Slot) {
         let Some(head) = Head::parse(slot.flit()) else {
@@ -295,7 +295,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// A packet has no route.
+    /// Traces a packet without a route.
     #[cold]
     pub(super) fn watch_refusal(&mut self, tile: usize, vc: usize, head: Head, why: Refusal) {
         if let Some(watch) = self.watch.as_mut().filter(|watch| is_of(watch, head)) {
@@ -308,7 +308,7 @@ impl<I: Items> Tiles<I> {
     }
 }
 
-/// A head leaves a row buffer for a column buffer.
+/// Traces a head that leaves a row buffer for a column buffer.
 #[cold]
 pub(super) fn watch_switch(
     watch: &mut Option<Box<Watch>>,
@@ -326,7 +326,7 @@ pub(super) fn watch_switch(
     }
 }
 
-/// Index of a port's arrival queue: NIC queues come after the tiles'.
+/// Index of a port's arrival queue; NIC queues are numbered after those of the tiles.
 const fn queue_of(port: usize) -> usize {
     if port < FIRST_NIC_PORT {
         port

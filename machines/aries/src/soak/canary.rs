@@ -1,4 +1,4 @@
-//! Links with too short numbers, for the canaries: late copies as such links would read them.
+//! Canaries with links whose numbers are too short: late copies are misread as such links would.
 
 use phitwire_framing::aries::frame::{SetFrame, SetFrameWriter};
 use phitwire_framing::aries::set::{Set, SetBytes};
@@ -7,7 +7,8 @@ use crate::link::{LcbRegisters, Scrambler};
 use phitwire::sim::soak::testing::nearest;
 
 /// The late `copy` as if numbers had `BITS` bits (enough for the window, few enough to wrap in a
-/// run), read at a link where `last` came last; unchanged if of another session.
+/// run), at a link that received `last` most recently. Copies of another session are returned
+/// unchanged.
 pub(super) fn with_short_numbers<const BITS: u32>(last: &[u8], copy: Vec<u8>) -> Vec<u8> {
     let forged = match (SetFrame::parse(last), SetFrame::parse(&copy)) {
         (Ok(last), Ok(old)) if last.header().tx_epoch == old.header().tx_epoch => {

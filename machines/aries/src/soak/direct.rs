@@ -1,11 +1,11 @@
 //! Random dragonflies in direct mode, one per seed: shapes, arrangements, routing modes, traffic,
 //! cables and missing links.
 //!
-//! The tables are made for what is left. They must pass the topology's own check (each path ends at
-//! its destination, no cycle of channels), and the run all
-//! [checkers](phitwire::sim::direct::Violation): every packet once and whole, in order where the
-//! mode keeps one, every credit back, the network empty in bounded time. Every fourth case is rerun
-//! in several partitions and must produce the same trace.
+//! The tables are computed for the remaining network. They must pass the topology's own check (each
+//! path ends at its destination, and no channels form a cycle), and the run must pass all
+//! [checkers](phitwire::sim::direct::Violation): every packet arrives once and undamaged, in order
+//! if the mode keeps order, every credit returns, and the network drains in bounded time. Every
+//! fourth case is rerun in several partitions and must produce the same trace.
 
 use phitwire_framing::aries::flit::Routing;
 
@@ -25,28 +25,24 @@ use phitwire::sim::soak::random::pick;
 use phitwire::sim::soak::{CaseReport, Failure, Keep, SoakCase};
 use phitwire::time::Time;
 
-/// Random stream of a case.
 const STREAM: u64 = 0xa41e5;
-/// Random stream of the grain.
 const GRAIN_STREAM: u64 = 0x64a15;
-/// Maximum number of routers in a case.
 const MOST_ROUTERS: usize = 40;
 
-/// A random dragonfly; its printed form describes it completely.
+/// A random dragonfly. Its printed form describes it completely.
 #[derive(Clone, Debug)]
 pub struct DragonflyCase {
     pub seed: u64,
     pub spec: DragonflySpec,
-    /// Removed links, by number.
     pub cut: Vec<u32>,
     pub config: Config,
-    /// Options of these networks only.
+    /// Options specific to these networks.
     pub options: AriesOptions,
-    /// Partitions of the second run; 1: no second run.
+    /// Number of partitions of the second run; 1 means no second run.
     pub partitions: usize,
 }
 
-/// The network without some of its links.
+/// The network without the links in `cut`.
 fn without(topology: &Dragonfly, cut: &[u32]) -> Dragonfly {
     let mut left = topology.clone();
     let mut number = 0;
@@ -64,7 +60,7 @@ fn mistakes(topology: &Dragonfly) -> Vec<Mistake> {
     check_routes(topology, &wiring, &Faults::default(), &routed)
 }
 
-/// Links between routers that can be missing: all pairs of NICs keep a path.
+/// A random set of links between routers whose removal leaves a path between all pairs of NICs.
 fn cuts(rng: &mut Rng, topology: &Dragonfly) -> Vec<u32> {
     let between = |&number: &u32| {
         let kind = topology.kind(&topology.links[number as usize]);
@@ -126,12 +122,12 @@ impl DragonflyCase {
             traffic: traffic(&mut rng, &spec.shape),
             warmup: Warmup::Cycles(200 + rng.below(1_000)),
             measure_cycles: 200 + rng.below(2_000),
-            // A saturated network may not drain in this time; that is not a failure.
+            // A saturated network may not drain in this time, which is no failure.
             drain_cycles: 3_000,
             ..Config::default()
         };
         let mut options = AriesOptions::with_metres(routing, metres);
-        // Drawn from a separate stream, so that older seeds keep their other choices.
+        // Uses a separate stream, so that older seeds keep their other choices.
         if Rng::new(seed, GRAIN_STREAM).chance(1, 3) {
             options.grain = Grain::Packet;
         }
@@ -194,8 +190,8 @@ impl SoakCase for DragonflyCase {
         })
     }
 
-    /// Harms are the missing links; impairment is long cables, partitions and bursts; the
-    /// messages the cycles of the measurement.
+    /// Harms are the missing links; impairment stands for long cables, partitions and bursts, and
+    /// messages for the cycles of the measurement.
     fn reduced(&self, keep: &Keep) -> Box<dyn SoakCase> {
         let mut case = self.clone();
         if let Some(kept) = &keep.harms {
@@ -259,8 +255,7 @@ mod tests {
         assert!(any(|case| case.spec.shape.groups > 5));
     }
 
-    /// The canary: links without which NICs cannot reach each other are found, and only these are
-    /// kept.
+    /// Canary: missing links that separate NICs are found, and shrinking keeps only those.
     #[test]
     fn a_failure_is_found_and_shrunk() {
         let mut case = DragonflyCase::random(1);
@@ -297,7 +292,7 @@ mod tests {
         assert!(run(&case).is_ok());
     }
 
-    /// The canary of the run's own checkers: a network without its blue links rejects packets.
+    /// Canary of the run's own checkers: a network without its blue links rejects packets.
     #[test]
     fn a_run_that_refuses_packets_is_a_failure() {
         let of_two = |case: &DragonflyCase| {
@@ -311,7 +306,7 @@ mod tests {
         let blue = blue.filter(|(_, link)| whole.kind(link) == kind);
         let blue: Vec<u32> = blue.map(|(number, _)| number).collect();
         assert!(case.simulate(&whole, 1).is_ok());
-        // Not through `run`, which rejects such tables first.
+        // Not through `run`, which would reject such tables first.
         let failure = case.simulate(&without(&whole, &blue), 1);
         let Err(Failure::Direct { report }) = failure else {
             panic!("the case has no direct failure: {failure:?}");

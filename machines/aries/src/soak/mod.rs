@@ -1,5 +1,5 @@
-//! Random Aries dragonflies over encoded links: the NICs' own verified traffic (puts, gets and
-//! additions, of one packet or as block transfers), mostly together with a run of collective
+//! Random Aries dragonflies over encoded links. The NICs run their own verified traffic (puts, gets
+//! and additions, as single packets or block transfers), usually together with a run of collective
 //! operations.
 
 mod direct;
@@ -23,7 +23,6 @@ use phitwire::sim::soak::random::{Beside, netem, pick, up_to};
 use phitwire::sim::soak::{Case, Family, Harm, Hooks, Late, OwnHarm, RUNS, Soaked};
 use phitwire::time::Duration;
 
-/// The families to soak.
 pub(super) const FAMILIES: [Family; 2] = [
     Family::over_links::<AriesLinks>("aries-links", "aries"),
     Family {
@@ -34,18 +33,16 @@ pub(super) const FAMILIES: [Family; 2] = [
     },
 ];
 
-/// Random stream of a case; its run uses others.
+/// Random stream of a case. Its run uses other streams.
 const STREAM: u64 = 0xa41e6;
 /// Random stream of late copies.
 const LATE_STREAM: u64 = 0x1a7e6;
 /// Times scale with the round trip of links between processes.
 const UNIT_US: u64 = 20;
-/// Ends stop for less than the two seconds after which a link between processes is given up.
+/// Ends stop for less than two seconds, after which a link between processes is given up.
 const LONGEST_STOP: Duration = Duration::from_ms(1_500);
-/// Maximum number of routers in a case.
 const MOST_ROUTERS: usize = 9;
 
-/// Aries dragonflies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AriesLinks;
 
@@ -53,11 +50,17 @@ pub struct AriesLinks;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetHarm {
     /// One end sends its next data set with a bad CRC.
-    BadCrc { link: u32 },
-    /// One end reinitialises its lanes.
-    Reinitialise { link: u32 },
-    /// One end receives nothing for a while: its receive clock is lost.
-    LoseClock { link: u32, span: Duration },
+    BadCrc {
+        link: u32,
+    },
+    Reinitialise {
+        link: u32,
+    },
+    /// One end loses its receive clock, and receives nothing for a while.
+    LoseClock {
+        link: u32,
+        span: Duration,
+    },
 }
 
 impl OwnHarm for SetHarm {
@@ -70,7 +73,7 @@ impl OwnHarm for SetHarm {
     }
 }
 
-/// A random dragonfly of at most these sizes: groups, chassis, blades and NICs; black and global
+/// A random dragonfly within these limits: groups, chassis, blades and NICs; black and global
 /// links; routers.
 fn dragonfly(
     rng: &mut Rng,
@@ -94,7 +97,7 @@ fn dragonfly(
             settings: settings.clone(),
             ..DragonflySpec::default()
         };
-        // Draw again unless the combination is a valid network.
+        // Draw again until the combination is a valid network.
         if shape.routers() <= routers
             && shape.all_nics() > 1
             && let Ok(topology) = spec.generate()
@@ -116,7 +119,7 @@ fn harm(rng: &mut Rng) -> Harm<SetHarm> {
         7 => Harm::Own(SetHarm::LoseClock { link, span }),
         8..10 => Harm::LaneNoise {
             link,
-            // A lane of each link, so that none loses all.
+            // Only one lane of each link, so that no link loses all of them.
             lane: 0,
             a_to_b: rng.chance(1, 2),
         },
@@ -130,7 +133,7 @@ fn harm(rng: &mut Rng) -> Harm<SetHarm> {
     }
 }
 
-/// Payload size for `op`: of one packet, or of a block transfer.
+/// Payload size for `op`, as a single packet or a block transfer.
 fn size(rng: &mut Rng, op: Operation) -> u32 {
     let size = 1 + rng.below(200) as u32;
     match op {
@@ -216,7 +219,7 @@ impl Soaked for AriesLinks {
     type Topology = Dragonfly;
     type Own = SetHarm;
 
-    /// Requests time out after 20 s, within which a run is announced three times.
+    /// Requests time out after 20 s, in which a run is announced three times.
     const LIVENESS: Duration = Duration::from_ms(900_000);
     const REFUSALS: bool = true;
 

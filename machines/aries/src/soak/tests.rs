@@ -38,8 +38,8 @@ fn what_is_on_its_way_in_a_dragonfly_is_not_at_rest() {
     assert!(any(|v| matches!(v, Violation::Conservation { .. })));
 }
 
-/// The canary of flits inside: a router whose link to a NIC receives nothing keeps its flits for
-/// it.
+/// Canary of the check for flits inside: a router whose link to a NIC accepts nothing keeps the
+/// flits for it.
 #[test]
 fn a_router_that_keeps_flits_is_found() {
     let is_large = |case: &Case<AriesLinks>| case.spec.shape.all_nics() > 5;

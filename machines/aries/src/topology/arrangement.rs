@@ -1,15 +1,16 @@
-//! Maps global ports of a group to other groups.
+//! Maps the global ports of a group to other groups.
 
 use core::fmt;
 use core::str::FromStr;
 
 /// The global link arrangements of the literature (Camarero, Vallejo and Beivide, *Topological
 /// Characterization of Hamming and Dragonfly Networks*, 2014; Hastings et al., *Comparing Global
-/// Link Arrangements for Dragonfly Networks*, 2015). A group has a row of slots, one per other
-/// group; the arrangement maps each slot to a group.
+/// Link Arrangements for Dragonfly Networks*, 2015). A group has one slot per other group, and the
+/// arrangement maps each slot to a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Arrangement {
-    /// Slot k leads to group k, or k + 1 from the own group on ("consecutive").
+    /// Slot k leads to group k, or to group k + 1 if that is not below the own group
+    /// ("consecutive").
     #[default]
     Absolute,
     /// Slot k of group i leads to group i + k + 1 ("palm tree").
@@ -19,7 +20,6 @@ pub enum Arrangement {
 }
 
 impl Arrangement {
-    /// Every arrangement, with its name.
     pub const ALL: [(&'static str, Self); 3] = [
         ("absolute", Self::Absolute),
         ("relative", Self::Relative),
@@ -31,7 +31,7 @@ impl Arrangement {
         Self::ALL[self as usize].0
     }
 
-    /// The slot of group `from` that leads to group `to`, of `groups` in all; `from` and `to`
+    /// The slot of group `from` that leads to group `to`, among `groups` groups; `from` and `to`
     /// differ.
     pub const fn place(self, groups: u16, from: u16, to: u16) -> u16 {
         let ahead = (to + groups - from) % groups;
@@ -84,7 +84,7 @@ mod tests {
         }
     }
 
-    /// Figures 2 to 4 of Hastings et al.: nine groups, group 0 and a later one.
+    /// Figures 2 to 4 of Hastings et al.: nine groups, shown for group 0 and a later one.
     #[test]
     fn places_are_those_of_the_literature() {
         let row = |arrangement: Arrangement, from| -> Vec<u16> {

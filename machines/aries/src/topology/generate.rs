@@ -7,46 +7,43 @@ use super::model::{Classes, Dragonfly, DragonflyLink, DragonflySettings, Shape};
 use crate::route::registers::{AriesRegisters, FIRST_NIC_PORT};
 use phitwire::net::{End, NodeRef};
 
-/// First port of the black links; green ones are below.
+/// First port of the black links; the ports below are for green links.
 pub(super) const FIRST_BLACK_PORT: u8 = 15;
-/// First port of the blue links.
 pub(super) const FIRST_BLUE_PORT: u8 = 30;
-/// Ports for black links of a router: 5 peers, three links each.
+/// Number of ports for black links of a router: three links to each of 5 peers.
 const BLACK_PORTS: u8 = FIRST_BLUE_PORT - FIRST_BLACK_PORT;
-/// Global links of a router (XC white paper, "Dragonfly Implementation").
+/// Number of global links of a router (XC white paper, "Dragonfly Implementation").
 pub(super) const BLUE_PORTS: u8 = 10;
-/// Links of an optical cable: 12 lanes of three (XC white paper, table 1).
+/// Links of an optical cable: its 12 lanes carry four links of three lanes (XC white paper, table
+/// 1).
 pub(super) const CABLE_LINKS: u16 = 4;
 
-/// How the links of a dragonfly are generated.
+/// Parameters for the generation of a dragonfly's links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generator {
-    /// Links from a router to its peer in each other chassis.
+    /// Number of links from a router to its peer in each other chassis.
     pub black_links: u8,
-    /// Links between each pair of groups: a bundle.
+    /// Number of links between each pair of groups: a bundle.
     pub global_links: u16,
-    /// Maps slots of a group to other groups.
     pub arrangement: Arrangement,
-    /// 4: links come in sets of four that share a cable and a pair of blades, two links on each; 1:
-    /// each link has a slot of its own.
+    /// Number of links that share a slot. If 4, sets of four links share a cable and a pair of
+    /// blades, with two links on each blade; if 1, each link has its own slot.
     pub set_links: u8,
 }
 
-/// Parameters of a generated dragonfly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DragonflySpec {
-    /// Name; empty: derived from the shape.
+    /// Name; if empty, it is derived from the shape.
     pub name: String,
     pub shape: Shape,
     /// Links from a router to its peer in each other chassis; default three.
     pub black_links: Option<u8>,
     /// Links between each pair of groups; default as many as the ports allow, in whole cables of
-    /// four if chassis are full.
+    /// four if the chassis are full.
     pub global_links: Option<u16>,
-    /// Maps slots of a group to other groups.
     pub arrangement: Arrangement,
-    /// Links that share a slot, 1 or 4; default 4 if chassis are full and the bundle consists of
-    /// whole cables.
+    /// Links that share a slot, 1 or 4; default 4 if the chassis are full and the bundle consists
+    /// of whole cables.
     pub set_links: Option<u8>,
     pub settings: DragonflySettings,
 }
@@ -71,47 +68,36 @@ impl Default for DragonflySpec {
     }
 }
 
-/// Why a dragonfly cannot be generated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DragonflySpecError {
-    /// `what` names the part of the shape.
     #[error("{given} {what} are out of range: expected 1 to {most}")]
     Shape {
         what: &'static str,
-        /// Given value.
         given: u32,
-        /// Largest value.
         most: u32,
     },
-    /// Black links of a router; they need a port each.
+    /// Each black link of a router needs a port.
     #[error(
         "{given} black links to each of {peers} peers exceed the 15 black ports: expected 1 to \
          {most}"
     )]
     BlackLinks {
-        /// Given value.
         given: u8,
-        /// Other chassis of the group.
+        /// Number of other chassis in the group.
         peers: u8,
-        /// Largest value.
         most: u8,
     },
-    /// Links between groups; they need a global port each.
+    /// Each link between groups needs a global port.
     #[error(
         "{given} links between each pair of {groups} groups exceed the {ports} global ports of a \
          group: expected 1 to {most}"
     )]
     GlobalLinks {
-        /// Given value.
         given: u16,
-        /// Number of groups.
         groups: u16,
-        /// Global ports of a group.
         ports: u32,
-        /// Largest value.
         most: u32,
     },
-    /// An impossible set size.
     #[error(
         "links cannot share cables in sets of {0}: expected 1, or 4 if the number of blades is \
          even and bundles are multiples of four"
@@ -121,7 +107,7 @@ pub enum DragonflySpecError {
 
 impl DragonflySpec {
     /// Parses `aries-9x4x2x4:16` or `aries-9x4x2x4-16`: groups, chassis, blades, NICs and
-    /// optionally the links between each pair of groups. `None` for other names.
+    /// optionally the links between each pair of groups. Returns `None` for other names.
     pub fn named(name: &str) -> Option<Self> {
         let shape = name.strip_prefix("aries-")?;
         let (shape, links) = match shape.split_once([':', '-']) {
@@ -166,8 +152,8 @@ impl DragonflySpec {
                 nics,
             } = self.shape;
             network.name = format!("aries-{groups}x{chassis}x{blades}x{nics}");
-            // The name includes every deviation from the defaults, so that it describes the same
-            // network again.
+            // The name includes every deviation from the defaults, so that it describes this
+            // network completely.
             if generator.global_links != Generator::default_global_links(&self.shape) {
                 network.name += &format!("-{}", generator.global_links);
             }
@@ -217,7 +203,6 @@ impl Shape {
         Ok(())
     }
 
-    /// Global ports of a group.
     pub const fn global_ports(&self) -> u32 {
         self.group_routers() as u32 * BLUE_PORTS as u32
     }
@@ -255,7 +240,7 @@ impl Generator {
         }
     }
 
-    /// Maximum number of links between each pair of groups; `None` for a single group.
+    /// Maximum number of links between each pair of groups; `None` if there is only one group.
     pub(super) const fn most_global_links(shape: &Shape) -> Option<u32> {
         match shape.groups {
             0 | 1 => None,
@@ -299,7 +284,8 @@ impl Generator {
         }
     }
 
-    /// The links: NIC, green, black, then blue ones; without those of `absent` routers (sorted).
+    /// The links in the order NIC, green, black, blue, without those of the `absent` routers
+    /// (sorted).
     pub fn links(&self, shape: &Shape, absent: &[u32]) -> Vec<DragonflyLink> {
         let mut links = Vec::new();
         for nic in 0..shape.all_nics() as u32 {
@@ -328,7 +314,8 @@ impl Generator {
         links
     }
 
-    /// Green and black links of a group. The port to peer p is p, or p - 1 above the own number.
+    /// Green and black links of a group. The port to peer p is p, or p - 1 if p is above the own
+    /// number.
     fn links_inside(&self, shape: &Shape, group: u16, links: &mut Vec<DragonflyLink>) {
         let router = |chassis: u8, blade: u8| shape.router(group, chassis * shape.blades + blade);
         for chassis in 0..shape.chassis {
@@ -356,7 +343,6 @@ impl Generator {
         }
     }
 
-    /// The links between two groups.
     fn bundle(&self, shape: &Shape, from: u16, to: u16, links: &mut Vec<DragonflyLink>) {
         for link in 0..self.global_links {
             links.push(DragonflyLink::straight(
@@ -366,8 +352,8 @@ impl Generator {
         }
     }
 
-    /// The end in group `from` of link `link` of the bundle to group `to`. The arrangement is laid
-    /// out once per set of links, and its slots are spread evenly over the routers or pairs of
+    /// The end in group `from` of link `link` of the bundle to group `to`. The arrangement is
+    /// applied once per set of links, and its slots are spread evenly over the routers or pairs of
     /// routers.
     fn global_end(&self, shape: &Shape, from: u16, to: u16, link: u16) -> End {
         let set_links = u32::from(self.set_links);
@@ -375,7 +361,7 @@ impl Generator {
         let others = u32::from(shape.groups - 1);
         let all = u32::from(self.global_links) / set_links * others;
         let place = copy * others + u32::from(self.arrangement.place(shape.groups, from, to));
-        // A set of four covers two routers, two links each.
+        // A set of four links covers two routers with two links each.
         let routers = if set_links == 1 { 1 } else { 2 };
         let seats = shape.group_routers() as u32 / routers;
         let seat = place * seats / all;

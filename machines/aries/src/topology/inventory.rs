@@ -8,23 +8,22 @@ use crate::route::registers::PortKind;
 use phitwire::link::LaneRate;
 use phitwire::net::NodeRef;
 
-/// Links of a copper cable: nine lanes (XC white paper, table 1).
+/// Links of a copper cable: its nine lanes carry three links (XC white paper, table 1).
 const COPPER_LINKS: u64 = 3;
 /// Lanes of a link (XC white paper, "Aries Performance").
 const LANES: f64 = 3.0;
 /// Maximum number of groups for which every split into halves is tried.
 const MOST_SPLIT: usize = 20;
-/// Chassis of a cabinet (XC white paper, "Dragonfly Implementation").
+/// Number of chassis in a cabinet (XC white paper, "Dragonfly Implementation").
 const CABINET_CHASSIS: u32 = 3;
 
-/// Counts of a whole network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inventory {
-    /// Groups with at least one router.
+    /// Number of groups with at least one router.
     pub groups: u64,
-    /// Aries devices.
+    /// Number of Aries devices.
     pub devices: u64,
-    /// Nodes: NICs.
+    /// Number of nodes, which are NICs here.
     pub nodes: u64,
     /// Rank-1 links.
     pub green_links: u64,
@@ -32,9 +31,9 @@ pub struct Inventory {
     pub black_links: u64,
     /// Rank-3 links.
     pub blue_links: u64,
-    /// 9X copper cables: three black links between two routers share one.
+    /// Number of 9X copper cables: three black links between two routers share one.
     pub copper_cables: u64,
-    /// 12X active optical cables: four links between two groups share one.
+    /// Number of 12X active optical cables: four links between two groups share one.
     pub optical_cables: u64,
     /// Smallest and largest number of optical cables between two groups.
     pub bundle_cables: (u64, u64),
@@ -42,41 +41,39 @@ pub struct Inventory {
     pub bundle_links: (u64, u64),
     /// The worst split of the groups into halves.
     pub bisection: Bisection,
-    /// GB/s of a link inside a group, in each direction.
+    /// GB/s of a link within a group, in each direction.
     pub link_gbytes: f64,
     /// GB/s of a link between groups, in each direction.
     pub global_link_gbytes: f64,
-    /// Green links across the middle of the slots, in the group with the fewest.
+    /// Number of green links across the middle of the slots, in the group with the fewest.
     pub green_bisection: u64,
-    /// Black links across the middle of the chassis, in the group with the fewest.
+    /// Number of black links across the middle of the chassis, in the group with the fewest.
     pub black_bisection: u64,
 }
 
 /// The split of the groups into two halves that the fewest cables cross.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bisection {
-    /// Links that cross it.
+    /// Number of links that cross the split.
     pub links: u64,
-    /// Optical cables that cross it.
     pub cables: u64,
-    /// Whether no other split can be worse: all were tried, or all are equal.
+    /// Whether no other split can be worse, because all were tried or all are equal.
     pub exact: bool,
 }
 
 impl Inventory {
-    /// GB/s across the worst split, both directions together, as in table 3 of the XC white paper.
+    /// GB/s across the worst split, sum of both directions, as in table 3 of the XC white paper.
     pub fn bisection_gbytes(&self) -> f64 {
         2.0 * self.bisection.links as f64 * self.global_link_gbytes
     }
 
-    /// GB/s of a node's share of all global links, in each direction.
+    /// A node's share of all global links in GB/s, in each direction.
     pub fn global_gbytes_per_node(&self) -> f64 {
         2.0 * self.blue_links as f64 * self.global_link_gbytes / self.nodes as f64
     }
 }
 
 impl Dragonfly {
-    /// Counts devices, links and cables.
     pub fn inventory(&self) -> Inventory {
         let mut links = BTreeMap::<PortKind, u64>::new();
         let mut copper = BTreeMap::<(u32, u32), u64>::new();
@@ -143,7 +140,7 @@ impl Dragonfly {
     }
 
     /// Violations of the XC white paper's configuration rules ("Cray XC Series Configuration") in a
-    /// network of full chassis, in sentences; empty if there are none.
+    /// network of full chassis, one sentence each.
     pub fn advice(&self) -> Vec<String> {
         let (shape, inventory) = (&self.shape, self.inventory());
         let mut advice = Vec::new();
@@ -197,7 +194,8 @@ impl Dragonfly {
     }
 }
 
-/// The worst split of groups into two halves (the larger has one more if their number is odd).
+/// The worst split of groups into two halves. The larger half has one more group if their number is
+/// odd.
 fn bisection(between: &[Vec<u64>], cables: impl Fn(u64) -> u64) -> Bisection {
     let groups = between.len();
     let crossing = |half: &[bool]| -> (u64, u64) {
@@ -228,8 +226,8 @@ fn bisection(between: &[Vec<u64>], cables: impl Fn(u64) -> u64) -> Bisection {
             .min_by_key(|&(links, cables)| (cables, links));
         return bisection(worst.unwrap_or((0, 0)), true);
     }
-    // Swap groups in pairs as long as that leaves fewer links between the halves (Kernighan and
-    // Lin, 1970, the greedy step).
+    // Swap groups in pairs while that leaves fewer links between the halves (Kernighan and Lin,
+    // 1970, the greedy step).
     let mut half = first_half;
     loop {
         let outside = |group: usize| -> i64 {
@@ -256,7 +254,7 @@ fn bisection(between: &[Vec<u64>], cables: impl Fn(u64) -> u64) -> Bisection {
 mod tests {
     use super::*;
 
-    /// Two islands of groups, joined by a single link.
+    /// Two islands of groups, connected by a single link.
     fn islands(each: usize) -> Vec<Vec<u64>> {
         let cell = |a: usize, b: usize| match a != b && a % 2 == b % 2 {
             true => 4,

@@ -1,8 +1,8 @@
-//! The dragonfly of the Cray XC: groups of Aries routers, joined by global links.
+//! The dragonfly of the Cray XC: groups of Aries routers, connected by global links.
 //!
 //! A group is a two-dimensional array of routers: `chassis` rows of `blades` slots (XC white paper,
-//! "Dragonfly Implementation"). *Green* links join each pair of routers of a chassis, *black* ones
-//! the routers of one slot in each pair of chassis, *blue* ones the groups.
+//! "Dragonfly Implementation"). *Green* links connect each pair of routers of a chassis, *black*
+//! links the routers of the same slot in each pair of chassis, and *blue* links the groups.
 //!
 //! ```
 //! use phitwire_aries::topology::{DragonflySpec, Faults, Shape};

@@ -1,4 +1,4 @@
-//! The dragonfly model.
+//! The data model of a dragonfly.
 
 use phitwire_framing::aries::flit::NodeId;
 
@@ -12,38 +12,35 @@ use phitwire::net::{End, Link, Network, NodeRef, Settings};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// Groups, 1 to 241.
+    /// Number of groups, 1 to 241.
     pub groups: u16,
-    /// Chassis of a group, 1 to 6.
+    /// Number of chassis per group, 1 to 6.
     pub chassis: u8,
-    /// Blades of a chassis, 1 to 16; each has one router.
+    /// Number of blades per chassis, 1 to 16; each blade has one router.
     pub blades: u8,
-    /// NICs per router, 1 to 4.
+    /// Number of NICs per router, 1 to 4.
     pub nics: u8,
 }
 
 impl Shape {
-    /// Group limit: 960 global links of a group in sets of four join it to 240 others (XC white
-    /// paper, "Dragonfly Implementation").
+    /// Maximum number of groups: the 960 global links of a group, in sets of four, connect it to
+    /// 240 others (XC white paper, "Dragonfly Implementation").
     pub const MAX_GROUPS: u16 = 241;
     /// Maximum number of chassis in a group: those of two cabinets.
     pub const MAX_CHASSIS: u8 = 6;
-    /// Maximum number of blades in a chassis.
     pub const MAX_BLADES: u8 = 16;
-    /// NICs of an Aries.
     pub const MAX_NICS: u8 = NodeId::NICS;
 
-    /// Routers of a group.
     pub const fn group_routers(&self) -> usize {
         self.chassis as usize * self.blades as usize
     }
 
-    /// All routers, including those of absent blades.
+    /// Number of routers, including those of absent blades.
     pub const fn routers(&self) -> usize {
         self.groups as usize * self.group_routers()
     }
 
-    /// All NICs, including those of absent blades.
+    /// Number of NICs, including those of absent blades.
     pub const fn all_nics(&self) -> usize {
         self.routers() * self.nics as usize
     }
@@ -52,23 +49,21 @@ impl Shape {
         (router as usize / self.group_routers()) as u16
     }
 
-    /// Number of a router within its group: chassis times blades plus blade.
+    /// Number of a router in its group: chassis times blades plus blade.
     pub const fn local_of(&self, router: u32) -> u8 {
         (router as usize % self.group_routers()) as u8
     }
 
-    /// Chassis and blade of a router.
     pub const fn place_of(&self, router: u32) -> (u8, u8) {
         let local = self.local_of(router);
         (local / self.blades, local % self.blades)
     }
 
-    /// The router with number `local` within a group.
     pub const fn router(&self, group: u16, local: u8) -> u32 {
         (group as usize * self.group_routers() + local as usize) as u32
     }
 
-    /// Name of a router: `g0-c1s3` is group 0, chassis 1, slot 3.
+    /// Name of a router: `g0-c1s3` stands for group 0, chassis 1, slot 3.
     pub fn router_name(&self, router: u32) -> String {
         let (chassis, blade) = self.place_of(router);
         format!("g{}-c{chassis}s{blade}", self.group_of(router))
@@ -84,7 +79,7 @@ impl Shape {
         )
     }
 
-    /// The NIC with an address; `None` if the machine has none.
+    /// The NIC with the given address; `None` if the machine has none.
     pub fn nic_of(&self, id: NodeId) -> Option<u32> {
         let inside = id.group() < self.groups
             && usize::from(id.router()) < self.group_routers()
@@ -94,7 +89,7 @@ impl Shape {
         })
     }
 
-    /// The node with a name, `nic7` or `g0-c1s3`; `None` if the shape has no such node.
+    /// The node with the name `nic7` or `g0-c1s3`; `None` if the shape has no such node.
     pub fn find(&self, name: &str) -> Option<NodeRef> {
         let number = |text: &str| -> Option<u32> {
             let plain = !text.is_empty() && (text == "0" || !text.starts_with('0'));
@@ -118,38 +113,33 @@ impl Shape {
     }
 }
 
-/// A whole dragonfly: every node, link and setting. Nodes follow from the [`shape`](Self::shape); a
-/// [`NodeRef::Chip`] is a router by its number in the machine (group by group), a
+/// A complete dragonfly: all nodes, links and settings. The [`shape`](Self::shape) determines the
+/// nodes. A [`NodeRef::Chip`] is a router by its number in the machine (group by group), a
 /// [`NodeRef::Processor`] a NIC by its number (router by router).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dragonfly {
     pub name: String,
     pub shape: Shape,
-    /// How links are generated; `None`: each link is listed.
+    /// Parameters of generated links; `None` if each link is listed.
     pub generator: Option<Generator>,
-    /// Settings shared by all nodes and links.
     pub settings: DragonflySettings,
-    /// Switching of virtual channels.
     pub classes: Classes,
-    /// Biases of the adaptive modes 0 to 3.
     pub bias: [ModeBias; 4],
-    /// Absent routers, with their NICs; sorted.
+    /// Absent routers, which are absent together with their NICs; sorted.
     pub absent: Vec<u32>,
-    /// Links; the id of a link is its index.
+    /// Links; a link's id is its index.
     pub links: Vec<DragonflyLink>,
 }
 
-/// A link between two routers, or a router and its NIC; its rate follows from its kind.
+/// A link between two routers, or between a router and its NIC. Its rate follows from its kind.
 pub type DragonflyLink = Link<()>;
 
-/// How packets change virtual channels: see the fields of that name of [`AriesRegisters`].
+/// Changes of virtual channel classes along a path: see the fields with these names in
+/// [`AriesRegisters`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Classes {
-    /// After a blue link.
     pub blue: [[u8; 4]; 2],
-    /// At the Valiant root.
     pub root: [u8; 4],
-    /// On the path up inside the destination's own group.
     pub local_up: u8,
 }
 
@@ -163,25 +153,26 @@ impl Default for Classes {
     }
 }
 
-/// Settings shared by all nodes and links of a dragonfly. Memory is a multiple of 64 bytes, and a
-/// NIC may have at most 1,024 packets outstanding.
+/// Settings shared by all nodes and links of a dragonfly. The memory size is a multiple of 64
+/// bytes, and a NIC may have at most 1,024 packets outstanding.
 pub type DragonflySettings = Settings<DragonflyLanes>;
 
 /// Settings that only a dragonfly has: the lanes of its links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DragonflyLanes {
-    /// Rate of a lane inside a group: one of [`rates::ALL`].
+    /// Rate of a lane within a group: one of [`rates::ALL`].
     pub rate: LaneRate,
     /// Rate of a lane between groups: one of [`rates::ALL`].
     pub global_rate: LaneRate,
-    /// Lanes that a link may lose and still work (publicly known of the registers), 0 to 2.
+    /// Number of lanes that a link may lose and still work (publicly known of the registers), 0 to
+    /// 2.
     pub degrades_allowed: u8,
 }
 
 impl Default for DragonflyLanes {
     fn default() -> Self {
         Self {
-            // 14 Gbps inside a group, 12.5 Gbps on active optical cables (XC white paper,
+            // 14 Gb/s within a group, 12.5 Gb/s on active optical cables (XC white paper,
             // "Dragonfly Implementation").
             rate: rates::G14_0,
             global_rate: rates::G12_5,
@@ -191,7 +182,6 @@ impl Default for DragonflyLanes {
 }
 
 impl DragonflyLanes {
-    /// Lane rate of a link of that kind.
     pub const fn rate_of(&self, kind: PortKind) -> LaneRate {
         match kind {
             PortKind::Processor => rates::NIC,
@@ -201,13 +191,12 @@ impl DragonflyLanes {
     }
 }
 
-/// A lane rate in Gb/s.
 pub(super) fn gbps(rate: LaneRate) -> f64 {
     rate.bits_per_second() as f64 / 1e9
 }
 
 impl Dragonfly {
-    /// The name of a node; `?` if the shape does not have it.
+    /// The name of a node; `?` if the shape has no such node.
     pub fn node_name(&self, node: NodeRef) -> String {
         match node {
             NodeRef::Processor(n) if (n as usize) < self.shape.all_nics() => format!("nic{n}"),
@@ -216,12 +205,12 @@ impl Dragonfly {
         }
     }
 
-    /// `NODE:PORT`.
+    /// Name of a link end: `NODE:PORT`.
     pub fn end_name(&self, end: End) -> String {
         Network::end_name(self, end)
     }
 
-    /// Whether a node exists: in the shape, and not on an absent blade.
+    /// Whether a node exists: it is in the shape and not on an absent blade.
     pub fn has(&self, node: NodeRef) -> bool {
         let router = match node {
             NodeRef::Processor(n) => n / u32::from(self.shape.nics.max(1)),
@@ -230,22 +219,20 @@ impl Dragonfly {
         (router as usize) < self.shape.routers() && self.absent.binary_search(&router).is_err()
     }
 
-    /// The node with a name, if it exists.
+    /// The node with the given name, if it exists.
     pub fn find(&self, name: &str) -> Option<NodeRef> {
         self.shape.find(name).filter(|&node| self.has(node))
     }
 
-    /// Existing routers.
     pub fn routers(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.shape.routers() as u32).filter(|&r| self.has(NodeRef::Chip(r)))
     }
 
-    /// Existing NICs.
     pub fn nics(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.shape.all_nics() as u32).filter(|&n| self.has(NodeRef::Processor(n)))
     }
 
-    /// Kind of a link by its ends; `None` where no link can be.
+    /// Kind of a link, derived from its ends; `None` if no link is possible there.
     pub fn kind(&self, link: &DragonflyLink) -> Option<PortKind> {
         match (link.a.node, link.b.node) {
             (NodeRef::Chip(a), NodeRef::Chip(b)) => self.kind_between(a, b),
@@ -255,12 +242,11 @@ impl Dragonfly {
         }
     }
 
-    /// A NIC belongs to one port of one router only.
+    /// A NIC belongs to exactly one port of one router.
     fn is_nic_link(&self, nic: u32, router: End, own: End) -> Option<PortKind> {
         (self.nic_ends(nic) == (own, router)).then_some(PortKind::Processor)
     }
 
-    /// The two ends of a NIC's link.
     pub fn nic_ends(&self, nic: u32) -> (End, End) {
         let nics = u32::from(self.shape.nics);
         let port = FIRST_NIC_PORT as u8 + (nic % nics) as u8;
@@ -283,7 +269,7 @@ impl Dragonfly {
         }
     }
 
-    /// Ports of a node: 44 of a router, one of a NIC.
+    /// Number of ports of a node: 44 of a router, one of a NIC.
     pub const fn ports_of(node: NodeRef) -> u8 {
         match node {
             NodeRef::Processor(_) => 1,
@@ -291,7 +277,7 @@ impl Dragonfly {
         }
     }
 
-    /// Whether a router's port is one of the 40 for other routers.
+    /// Whether a router's port is one of the 40 ports to other routers.
     pub const fn is_network_port(port: u8) -> bool {
         (port as usize) < NETWORK_PORTS
     }

@@ -84,7 +84,7 @@ impl Network for Dragonfly {
         Ok(match self.find(node) {
             Some(NodeRef::Chip(router)) => {
                 let mut routed = self.route(&Faults::default());
-                // `find` found the router, so it has registers.
+                // `find` has found the router, so it has registers.
                 let registers = routed.registers.swap_remove(router as usize);
                 Box::new(Aries::new(
                     self.plan_router(router, registers, runtime)?,

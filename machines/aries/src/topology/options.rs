@@ -1,5 +1,3 @@
-//! Dragonflies from command options.
-
 use super::arrangement::Arrangement;
 use super::generate::DragonflySpec;
 use super::model::Shape;
@@ -16,9 +14,9 @@ pub const GENERATOR: Generator = Generator {
 
 /// A byte; the generator checks its range.
 const BYTE: Kind = Kind::Number(0, u8::MAX as u64);
-/// A larger number; the generator checks its range, too.
+/// A larger number; the generator checks its range too.
 const WORD: Kind = Kind::Number(0, u16::MAX as u64);
-/// Default links from a router to its peer in each other chassis.
+/// Default number of links from a router to its peer in each other chassis.
 const BLACK_LINKS: u8 = 3;
 
 const OPTIONS: &[OptionSpec] = &[
@@ -74,7 +72,7 @@ const OPTIONS: &[OptionSpec] = &[
     ),
 ];
 
-/// Every shape with these numbers of routers and NICs, first with default links, then with other
+/// All shapes with the given numbers of routers and NICs, first with default links, then with other
 /// numbers, each in all arrangements.
 fn sizes(outline: &Outline) -> Vec<Given> {
     let (routers, nics) = (outline.routers, outline.nics);
@@ -103,8 +101,8 @@ fn sizes(outline: &Outline) -> Vec<Given> {
                 let green = groups * chassis * (blades * (blades - 1) / 2);
                 let black_links =
                     groups * (chassis * (chassis - 1) / 2) * blades * usize::from(black);
-                // Pairs joined by links between groups, which join each pair of groups at least
-                // once.
+                // Number of pairs connected by links between groups; each pair of groups has at
+                // least one.
                 let inside = green + black_links / usize::from(black.max(1));
                 let between = outline.joined.checked_sub(inside);
                 let Some(between) = between.filter(|&joined| joined >= groups * (groups - 1) / 2)
@@ -125,19 +123,19 @@ fn sizes(outline: &Outline) -> Vec<Given> {
             }
         }
     }
-    // Defaults first.
+    // Shapes with defaults come first.
     all.sort_by_key(|given| given.names().count());
     all
 }
 
-/// The numbers up to `most`, the default first.
+/// The numbers up to `most`, starting with the default.
 fn usual_first(usual: u8, most: u8) -> Vec<u8> {
     let others = (1..=most).filter(|&other| other != usual);
     [usual].into_iter().chain(others).collect()
 }
 
-/// Options for links between groups that join this many pairs of routers, `blue` links in all if
-/// known: none if impossible.
+/// Options for links between groups that connect the given number of pairs of routers, with `blue`
+/// links in total if known. Empty if that is impossible.
 fn global_links(
     groups: usize,
     own: usize,

@@ -1,4 +1,4 @@
-//! Derives the configuration of one process, and of the wiring scripts, from a dragonfly.
+//! Derives the configuration of each process, and of the wiring scripts, from a dragonfly.
 
 use super::model::Dragonfly;
 use crate::link::STANDARD;
@@ -10,17 +10,17 @@ use phitwire::chip::Grain;
 use phitwire::net::{Clock, End, NodeRef, PlanError, Profile, Runtime, ends_of, link_config};
 use phitwire::time::Duration;
 
-/// The memory domain that every node of a lab has from the start: all of its memory.
+/// The memory domain that every node of a lab has from the start; it covers all of its memory.
 pub const LAB_DOMAIN: u16 = RUN_DOMAIN;
 
-/// The protection key of [`LAB_DOMAIN`]: the same at all nodes of a lab, and different from most
-/// other labs'.
+/// The protection key of [`LAB_DOMAIN`], which is the same at all nodes of a lab and differs from
+/// that of most other labs.
 pub const fn lab_key(runtime: &Runtime) -> u16 {
     (runtime.fabric ^ runtime.fabric >> 16) as u16
 }
 
 impl Dragonfly {
-    /// The configuration of a router with these registers, except their timeouts.
+    /// The configuration of a router with the given registers, except their timeouts.
     pub(crate) fn plan_router(
         &self,
         router: u32,
@@ -82,7 +82,6 @@ impl Dragonfly {
             .map_err(|error| PlanError::Refused(format!("`{name}`: {error}")))
     }
 
-    /// The effective profile.
     fn profile(&self, runtime: &Runtime) -> Profile {
         runtime.profile.unwrap_or(self.settings.profile)
     }
@@ -98,7 +97,7 @@ impl Dragonfly {
             Profile::Paper => SetProfile::paper(),
             Profile::Live => SetProfile::live(),
         };
-        // Six bits are too few if frames overtake each other.
+        // Six bits are too few if frames can overtake each other.
         sets.full_numbers |= runtime.real_wires || runtime.frames_overtake;
         let kind = self.kind(link).unwrap_or(PortKind::Green);
         let rate = settings.own.rate_of(kind);

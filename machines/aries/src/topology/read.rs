@@ -20,7 +20,7 @@ use phitwire::net::{
 /// name in diagnostics.
 ///
 /// # Errors
-/// All mistakes found, in text order.
+/// All mistakes, in text order.
 pub fn read(file: &str, text: &str) -> Result<Dragonfly, Problems> {
     describe(file, text).map(|described| described.topology)
 }
@@ -48,7 +48,7 @@ impl Describe for Dragonfly {
         };
         let example = "{ groups = 3, chassis = 2, blades = 2, nics = 1 }";
         if let Some(value) = fields.need(root, "dragonfly", example) {
-            // Point at the section's first line only: its span covers all its contents.
+            // Point only at the section's first line: its span covers all its contents.
             let Range { start, end } = value.span();
             spans.others = Some(start..end.min(start + "[dragonfly]".len()));
             if let Some(section) = fields.table(value, "[dragonfly]") {
@@ -104,7 +104,7 @@ fn shape(fields: &mut Fields, section: &mut Section<'_, '_>) -> Shape {
     }
 }
 
-/// How links are generated; `None` if they are not, or on a mistake.
+/// Parameters of generated links; `None` if links are listed or there is a mistake.
 fn generator(
     fields: &mut Fields,
     section: &mut Section<'_, '_>,
@@ -131,7 +131,7 @@ fn generator(
         }
         fields.integer_told(value, range, right)
     };
-    // The generator reports what the shape does not allow.
+    // The generator reports values that the shape does not allow.
     let bytes = 0..=u64::from(u8::MAX);
     let right = 1..=u64::from(Generator::most_black_links(&shape));
     let black = number("black_links", bytes.clone(), right, &mut spans[0]);
@@ -167,7 +167,7 @@ fn generator(
     None
 }
 
-/// Absent blades by name, sorted by number.
+/// Absent blades, given by name and sorted by number.
 fn absent(fields: &mut Fields, value: Value<'_, '_>, shape: Shape) -> Vec<u32> {
     let mut absent = BTreeMap::new();
     for item in fields.items(value) {
@@ -194,7 +194,6 @@ fn absent(fields: &mut Fields, value: Value<'_, '_>, shape: Shape) -> Vec<u32> {
     absent.into_keys().collect()
 }
 
-/// Reports a repeated name in a list.
 fn named_twice(fields: &mut Fields, item: Value<'_, '_>, first: &Range<usize>, message: String) {
     fields.mistakes.push(
         K::NamedTwice
@@ -206,7 +205,7 @@ fn named_twice(fields: &mut Fields, item: Value<'_, '_>, first: &Range<usize>, m
 }
 
 impl OwnSettings for DragonflyLanes {
-    // Eight of the longest retry timeouts: loss alone does not take that long. It is well below the
+    // Eight of the longest retry timeouts: losses alone do not take that long. It is well below the
     // timeout of requests, which can then be resent on another path.
     const GIVE_UP_MS: u64 = 2_000;
     // "Each NIC supports up to 1,024 outstanding packets" (XC white paper, "Aries Performance").
@@ -293,7 +292,7 @@ fn routing(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Drag
     fields.finish(section);
 }
 
-/// Four classes, 0 to 3.
+/// Reads four classes, each 0 to 3.
 fn four(fields: &mut Fields, value: Value<'_, '_>) -> Option<[u8; 4]> {
     let row = fields.array(value, 3);
     if row.is_none() {
@@ -387,7 +386,7 @@ fn removed(
                 let message = format!("link {a} - {b} is removed twice");
                 named_twice(fields, item, first.get(), message);
             }
-            // If a broken generator made no links, report only its mistake.
+            // If a generator with a mistake made no links, report only that mistake.
             None if fields.mistakes.is_empty() || !network.links.is_empty() => fields.bad(
                 item.span(),
                 format!(
@@ -420,6 +419,6 @@ impl Ends for Dragonfly {
     }
 }
 
-/// Lists the ports for a description that names an unknown one.
+/// Lists the valid ports in the message about an unknown one.
 pub(super) const PORTS: &str =
     "a router has ports 0 to 39 for routers and 40 to 43 for NICs; a NIC has port 0";

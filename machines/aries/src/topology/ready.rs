@@ -1,6 +1,5 @@
 //! Descriptions shipped with the command.
 
-/// Names and texts.
 pub const READY: &[(&str, &str)] = &[
     (
         "aries-pair",

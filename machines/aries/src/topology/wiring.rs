@@ -4,22 +4,20 @@ use super::model::Dragonfly;
 use crate::route::registers::{PORTS, PortKind};
 use phitwire::net::{End, Joined, NodeRef, PortIndex};
 
-/// The other end of a router's port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Far {
-    /// The NIC with this number.
     Nic(u32),
-    /// A router, and its port where the link arrives.
+    /// A router, and the port where the link arrives.
     Router(u32, u8),
 }
 
-/// Constant-time lookup of link ends. If a network is inconsistent, the first claim to a port
-/// counts; impossible links are left out. `check` reports both.
+/// Constant-time lookup of link ends. In an inconsistent network the first claim to a port counts,
+/// and impossible links are omitted; `check` reports both.
 #[derive(Clone, Debug)]
 pub struct DragonflyWiring(PortIndex<PortKind>);
 
 impl DragonflyWiring {
-    /// The index of a network, in time linear in its size.
+    /// Builds the index in time linear in the network's size.
     pub fn new(network: &Dragonfly) -> Self {
         let mut ports = PortIndex::new((network.shape.routers(), PORTS), (0, 0));
         for (link, joined) in (0..).zip(&network.links) {
@@ -30,7 +28,8 @@ impl DragonflyWiring {
                 continue;
             }
             for (end, other) in joined.ends() {
-                // Network links are on network ports, those of NICs where `kind` found them.
+                // Links between routers use network ports; those of NICs are where `kind` found
+                // them.
                 if kind == PortKind::Processor || Dragonfly::is_network_port(end.port) {
                     ports.claim(end, Joined { link, other, kind });
                 }
@@ -43,7 +42,6 @@ impl DragonflyWiring {
         self.0.at(End::chip(router, port))
     }
 
-    /// The other end of a router's port.
     pub fn far(&self, router: u32, port: u8) -> Option<Far> {
         let other = self.at(router, port)?.other;
         Some(match other.node {
@@ -52,12 +50,10 @@ impl DragonflyWiring {
         })
     }
 
-    /// Kind of the link at a router's port.
     pub fn kind(&self, router: u32, port: u8) -> Option<PortKind> {
         Some(self.at(router, port)?.kind)
     }
 
-    /// The link at a router's port.
     pub fn link(&self, router: u32, port: u8) -> Option<u32> {
         Some(self.at(router, port)?.link)
     }

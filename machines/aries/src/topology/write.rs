@@ -1,4 +1,4 @@
-//! Writes a dragonfly as TOML: the generator of its links, and the differences.
+//! Writes a dragonfly as TOML: the parameters of its links, and the differences from them.
 
 use core::fmt::Write as _;
 
@@ -7,11 +7,11 @@ use super::model::{Classes, Dragonfly, DragonflyLink};
 use crate::route::registers::{AriesRegisters, Bias};
 use phitwire::net::{NodeRef, write_link};
 
-/// The description of a network, which [`read`](super::read) parses into the same network; only if
-/// generated links are not in the generator's order are all of them listed instead.
+/// The description of a network, which [`read`](super::read()) parses into the same network. All
+/// links are listed if the generated ones are not in the generator's order.
 pub fn write(network: &Dragonfly) -> String {
     let mut text = String::new();
-    // Writing into a String never fails.
+    // Writing to a String never fails.
     let _ = write_all(&mut text, network);
     text
 }

@@ -1,5 +1,3 @@
-//! Builds partitions from a topology.
-
 use super::direct_router::DirectRouter;
 use super::length::{self, Pace};
 use super::packet::Seal;
@@ -25,7 +23,7 @@ use phitwire_framing::yarc::memory::write_phits;
 
 type Shared = phitwire::sim::direct::shared::Shared<BlackWidow>;
 
-/// Assigns nodes to partitions. Chips are distributed rank by rank, in ranges, so that every
+/// Assigns nodes to partitions. Chips are distributed rank by rank in ranges, so that every
 /// partition has its share of each rank's traffic; terminals go with their routers.
 fn places(topology: &FoldedClos, wiring: &ClosWiring, partitions: usize) -> Places {
     let partitions = partitions.clamp(1, topology.chips.len().max(1));
@@ -60,7 +58,6 @@ fn places(topology: &FoldedClos, wiring: &ClosWiring, partitions: usize) -> Plac
     }
 }
 
-/// Makes and connects the nodes of a topology.
 struct Nodes<'a> {
     topology: &'a FoldedClos,
     options: &'a BlackWidowOptions,
@@ -136,7 +133,6 @@ impl encoded::Nodes<BlackWidow> for Nodes<'_> {
     }
 }
 
-/// Divides `topology` into partitions, at least one.
 pub(super) fn direct(
     topology: &FoldedClos,
     (config, options): (&Config, &BlackWidowOptions),
@@ -209,7 +205,7 @@ fn shared(topology: &FoldedClos, config: &Config, destinations: Destinations) ->
     Shared::new(births, destinations, traffic.request_reply, format)
 }
 
-/// The hash bits that decide a packet's path anywhere in the network.
+/// The hash bits that determine a packet's path anywhere in the network.
 fn deciding_hash_bits(chips: &[ChipRegisters]) -> u16 {
     let of_tile = |chip: &ChipRegisters| {
         let ports = ChipPorts::new(chip);

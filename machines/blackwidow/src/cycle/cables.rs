@@ -1,4 +1,4 @@
-//! Links of unequal lengths and rates.
+//! Tests of links with different lengths and rates.
 
 use super::tests::{clos, config, ranked, simulation, yarc};
 use super::*;
@@ -74,7 +74,7 @@ fn a_slow_link_takes_its_time_for_every_phit() {
     ] {
         let topology = lay(yarc(), [5, 5], [rate; 2]);
         let report = run(&topology, &with("neighbour", 10_000), 1);
-        // The head does not wait; the last of twelve phits behind it leaves when its lanes are
+        // The head does not wait. The last of the twelve phits behind it leaves when its lanes are
         // free.
         let least = 2 * 20 + 25 + (12 * quarters as u64).div_ceil(4);
         let latency = report.latency_cycles.min;
@@ -110,7 +110,6 @@ fn throughput_is_that_of_the_rate() {
     }
 }
 
-/// Four subtrees of 16 processors below rank-2 routers.
 fn taper(uplinks: u32, parallel: u32, rate: LaneRate) -> FoldedClos {
     let spec = BlackWidowSpec {
         processors: 64,
@@ -192,7 +191,8 @@ fn encoded_links_are_as_long_as_direct_ones() {
     };
     let (near, far) = (run(&short, 1), run(&long, 1));
     let more = far.latency_cycles.min - near.latency_cycles.min;
-    // Two links are two metres longer, two are nineteen; bursts may begin at any time.
+    // Two links are two metres longer, and two are nineteen metres longer; bursts may begin at any
+    // time.
     assert!((160..=176).contains(&more), "{more}");
     assert_eq!(run(&long, 2), far);
 }

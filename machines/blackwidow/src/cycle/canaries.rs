@@ -1,4 +1,4 @@
-//! Canaries: every checker finds its violation.
+//! Canaries: every checker detects its violation.
 
 use super::BlackWidow;
 use super::tests::{clos, config, ranked, simulation, yarc};
@@ -8,7 +8,7 @@ use phitwire::sim::direct::model::Terminal as _;
 use phitwire::sim::direct::source::HELD_BACK;
 use phitwire::sim::direct::*;
 
-/// Runs briefly, lets `spoil` break something, runs to the end.
+/// Runs for a while, lets `spoil` break something, and runs to the end.
 fn spoiled(
     topology: &FoldedClos,
     spoil: impl FnOnce(&mut DirectPart<BlackWidow>),
@@ -55,7 +55,7 @@ fn a_lost_or_invented_credit_is_missed() {
 
 #[test]
 fn a_full_queue_is_noticed() {
-    // Rank-2 routers that assume too much room in the rank-1 routers, and a hot spot below.
+    // Rank-2 routers assume too much room in the rank-1 routers, with a hot spot below.
     let topology = clos(64);
     let mut config = config(900_000);
     config.traffic.pattern = "hotspot:0:90".parse().unwrap();
@@ -69,7 +69,7 @@ fn a_full_queue_is_noticed() {
     assert!(has(&violations, |v| matches!(v, Violation::Overflow(_))));
 }
 
-/// Flips `bits` in the first phit of that kind about to arrive at a terminal or router.
+/// Flips `bits` in the first phit of that kind that is about to arrive at a terminal or router.
 fn flip(part: &mut DirectPart<BlackWidow>, bits: u32, head: bool) {
     use phitwire_framing::yarc::phit::{Phit, PhitKind};
     let wanted = if head { PhitKind::Head } else { PhitKind::Body };
@@ -95,7 +95,7 @@ fn a_wrong_bit_is_noticed() {
 
 #[test]
 fn a_wrong_destination_is_noticed() {
-    // Spoil packets at a terminal, past the last router.
+    // Damage packets at a terminal, behind the last router.
     let violations = spoiled(&yarc(), |part| {
         let size = part.exchange.window;
         let first = part.exchange.terminal_slot(0) as usize;
@@ -166,7 +166,7 @@ fn a_packet_without_a_way_is_noticed() {
 
 #[test]
 fn requests_that_take_different_ways_are_seen_to_overtake() {
-    // With hash bits declared irrelevant to the path, the checker expects order between requests
+    // If hash bits are declared irrelevant to the path, the checker expects order between requests
     // that they separate.
     let topology = ranked(64, "2");
     let violations = |knows_ways: bool| {
@@ -187,8 +187,8 @@ fn requests_that_take_different_ways_are_seen_to_overtake() {
 
 #[test]
 fn two_requests_exchanged_on_one_way_are_noticed() {
-    // One router under the default traffic, and Clos networks whose uplinks are chosen by hash
-    // bits. In the latter each processor sends to one other, so that two requests on one path soon
+    // One router with the default traffic, and Clos networks whose uplinks are chosen by hash bits.
+    // In the latter each processor sends to one other, so that requests on the same path soon
     // follow each other.
     for (topology, pattern) in [
         (yarc(), "uniform"),
@@ -209,7 +209,8 @@ fn two_requests_exchanged_on_one_way_are_noticed() {
 
 #[test]
 fn a_message_too_old_to_tell_its_age_is_noticed() {
-    // Sources that sleep for longer than a packet can express, then send what was born in between.
+    // Sources sleep for longer than a packet can express, and then send the packets generated in
+    // between.
     let mut config = config(1_000);
     config.traffic.participants = Some(2);
     let mut simulation = simulation(&yarc(), &config, 1);

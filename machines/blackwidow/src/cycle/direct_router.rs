@@ -20,15 +20,13 @@ struct Lanes {
     ends: IdealEnds<PORTS>,
     /// Phits in an input queue that arrive later in this window, as a mask of cycles.
     coming: Box<[u64; 2 * PORTS]>,
-    /// The link end that each port leads to.
+    /// The link end at the other side of each port.
     peers: Box<[u32; PORTS]>,
-    /// Ports whose link is down.
+    /// Ports with a failed link.
     down: u64,
-    /// Output of each port in this window.
     out: Box<[Arrivals; PORTS]>,
-    /// Phits sent by each port.
     sent: Box<[u64; PORTS]>,
-    /// Links that cannot take a phit in every cycle, if any.
+    /// Links that cannot accept a phit in every cycle, if there are any.
     slow: Option<Box<Slow>>,
 }
 
@@ -37,24 +35,20 @@ struct Lanes {
 pub struct DirectRouter {
     core: Core,
     lanes: Lanes,
-    /// Phits received.
     received: u64,
-    /// Phits sent.
     forwarded: u64,
-    /// Cycles of this window with credits that a packet may wait for; the ports, per cycle.
+    /// Cycles of this window with credits for which a packet may wait, and the ports of each cycle.
     wake_cycles: u64,
-    /// Ports with arrivals in this window.
     came: u64,
     wakes: Box<[[u64; 2]; 64]>,
 }
 
-/// The links of a chip during one window.
 struct Window<'a> {
     lanes: &'a mut Lanes,
     phits: &'a mut [u32],
     size: usize,
     base: u64,
-    /// Cycle within the window.
+    /// Current cycle of the window.
     now: u32,
 }
 
@@ -69,7 +63,7 @@ impl Ports for Window<'_> {
     }
     #[inline]
     fn second(&self, port: usize, vc: usize) -> Option<Phit> {
-        // Phits enter the queue when the window begins, but are visible only from their cycle on.
+        // Phits are queued at the start of the window, but become visible in their cycle.
         let coming = self.lanes.coming[port * 2 + vc] >> self.now >> 1;
         let (ends, vc) = (&self.lanes.ends, Vc::from_index(vc));
         if ends.len(port, vc) < 2 + coming.count_ones() {
@@ -77,7 +71,7 @@ impl Ports for Window<'_> {
         }
         ends.second(port, vc)
     }
-    /// Includes phits that arrive later in this window: for inspection that is harmless.
+    /// Includes phits that arrive later in this window, which does no harm to inspection.
     fn nth(&self, port: usize, vc: usize, behind: usize) -> Option<Phit> {
         self.lanes.ends.nth(port, Vc::from_index(vc), behind)
     }
@@ -118,7 +112,7 @@ impl Ports for Window<'_> {
 }
 
 impl Window<'_> {
-    /// Puts waiting phits on slow links if they leave in this window; returns the ports.
+    /// Puts waiting phits that leave in this window on slow links, and returns the ports.
     fn take_waiting(&mut self) -> u64 {
         let lanes = &mut *self.lanes;
         let Some(slow) = &mut lanes.slow else {
@@ -164,7 +158,7 @@ impl DirectRouter {
         }
     }
 
-    /// Connects `port` to the link end in that slot.
+    /// Connects `port` to the link end at `slot`.
     pub(super) fn connect(&mut self, port: usize, slot: u32, pace: Pace) {
         self.lanes.peers[port] = slot;
         if pace.is_slow() {
@@ -188,8 +182,7 @@ impl DirectRouter {
         let mut wakes = core::mem::take(&mut self.wake_cycles);
         if window.lanes.slow.is_some() {
             waited = window.take_waiting();
-            // Check slow links in every cycle: those in which they become free are not known in
-            // advance.
+            // Check slow links in every cycle: it is not known in advance when they become free.
             wakes = u64::MAX >> (64 - size);
         }
         for cycle in bits(wakes) {
@@ -213,7 +206,7 @@ impl DirectRouter {
         self.core.next_cycle().is_some() || is_busy
     }
 
-    /// Queues the window's phits and announces to the core when each arrives.
+    /// Queues the window's phits, and announces to the core when each arrives.
     fn take_arrivals(&mut self, chip: usize, base: u64, size: usize, read: &mut Set<BlackWidow>) {
         for port in bits(core::mem::take(&mut read.chip_ports[chip])) {
             let slot = Exchange::<BlackWidow>::chip_slot(chip, port) as usize;
@@ -244,7 +237,7 @@ impl DirectRouter {
         }
     }
 
-    /// Adds credits that no packet can wait for in this window at once; the others each in its
+    /// Adds credits at once if no packet can wait for them in this window, otherwise each in its
     /// cycle.
     #[inline]
     fn take_credits(&mut self, port: usize, vc: Vc, size: usize, cycles: u64) {
@@ -277,7 +270,7 @@ impl DirectRouter {
         }
     }
 
-    /// Phits that wait for a slow link, per virtual channel.
+    /// Number of phits that wait for a slow link, per virtual channel.
     fn waiting(&self, port: usize) -> [u32; 2] {
         let slow = self.lanes.slow.as_ref();
         slow.map_or([0; 2], |slow| slow.waiting(port))
@@ -303,7 +296,7 @@ impl model::DirectRouter<BlackWidow> for DirectRouter {
             ..PortAccount::default()
         };
         for vc in Vc::ALL {
-            // Count a phit that waits for its link as unsent.
+            // A phit that waits for its link counts as unsent.
             let waiting = self.waiting(port)[vc.index()];
             account.credits[vc.index()] = ends.credits(port).available(vc) + waiting;
             account.queued[vc.index()] = ends.len(port, vc);
@@ -327,7 +320,7 @@ impl model::DirectRouter<BlackWidow> for DirectRouter {
     }
 
     fn set_link(&mut self, cycle: u64, port: usize, up: bool) {
-        // Run to this cycle first: earlier ones must not see the change.
+        // Run up to this cycle first: earlier cycles must not see the change.
         self.core.run_until(cycle, &mut NoPorts);
         let down = &mut self.lanes.down;
         *down = *down & !(1 << port) | u64::from(!up) << port;
@@ -353,7 +346,7 @@ impl model::DirectRouter<BlackWidow> for DirectRouter {
     }
 }
 
-/// The view of a core, direct or behind encoded links.
+/// The state of a core for views, with direct or encoded links.
 pub(super) fn view(core: &Core, phits_by_stage: [u64; 3]) -> ChipView {
     let counters = core.counters();
     ChipView {
@@ -380,24 +373,23 @@ pub(super) fn view(core: &Core, phits_by_stage: [u64; 3]) -> ChipView {
 
 #[cfg(test)]
 impl DirectRouter {
-    /// Credits of a port's virtual channel.
     pub(crate) fn credits(&self, port: usize, vc: usize) -> u32 {
         self.lanes.ends.credits(port).available(Vc::from_index(vc))
     }
 
-    /// Corrupts the credits of a port's virtual channel, unnoticed by both ends.
+    /// Corrupts the credits of a port's virtual channel without the knowledge of either end.
     pub(crate) fn spoil_credits(&mut self, port: usize, vc: usize, credits: u32) {
         let ends = &mut self.lanes.ends;
         ends.credits_mut(port).spoil(Vc::from_index(vc), credits);
     }
 
-    /// Drops the last phit of some input queue. Returns whether there was one.
+    /// Drops the last phit of an input queue. Returns whether there was one.
     pub(crate) fn lose_phit(&mut self) -> bool {
         self.lanes.ends.lose_last()
     }
 }
 
-/// Links without events: an idle core catches up to the present.
+/// Links without any event, used to run an idle core up to the present.
 struct NoPorts;
 
 impl Ports for NoPorts {

@@ -1,4 +1,4 @@
-//! Whole runs over encoded links.
+//! Whole runs with encoded links.
 
 use super::tests::{config, simulation};
 use super::*;
@@ -41,7 +41,7 @@ fn encoded_links_add_their_serialisation_to_the_latency_of_direct_ones() {
     let encoded = run(&topology, &config(10_000), "", 1).latency_cycles.min;
     let mut direct = simulation(&topology, &config(10_000), 1);
     let direct = direct.run(&mut Serial, |_| {}).latency_cycles.min;
-    // 13 phits of 1.28 ns in bursts of four, on two links, instead of one phit per cycle on each.
+    // 13 phits of 1.28 ns in bursts of four on two links, instead of one phit per cycle on each.
     let about = direct + 6..direct + 30;
     assert!(about.contains(&encoded), "{encoded} {direct}");
 }
@@ -81,7 +81,7 @@ fn the_trace_is_the_same_for_any_number_of_partitions() {
     };
     for words in [
         "loss 1% delay 300ns 200ns",
-        // The fate of a frame depends on those held when it is sent.
+        // The fate of a frame depends on the frames held when it is sent.
         "delay 500ns reorder 30% gap 3 limit 4",
         "delay 40ns rate 12gbit limit 6",
     ] {
@@ -106,7 +106,7 @@ fn what_is_sent_again_makes_no_way_longer() {
 
 #[test]
 fn traffic_that_flows_is_not_at_rest() {
-    // The canary of the checks on encoded links at rest.
+    // Canary of the checks on idle encoded links.
     let topology = clos(8, 4, None, 1);
     let mut simulation = over_links(&topology, &config(300_000), None, 2).unwrap();
     simulation.run_windows(200);

@@ -1,4 +1,4 @@
-//! Effects of a link's cable and lanes: cycles that a phit travels, and the interval between phits.
+//! Latency and rate of a link, from its cable and lanes.
 
 use super::BlackWidowOptions;
 use crate::link::rates;
@@ -10,15 +10,16 @@ use phitwire::sim::direct::config::MAX_LINK_CYCLES;
 /// Cycles of 1.25 ns per metre of cable, at 5 ns per metre.
 const METRE_CYCLES: u32 = 4;
 
-/// Cycles that a phit or credit travels on a link: by its cable length, or
-/// [`BlackWidowOptions::link_cycles`] if it names none.
+/// Latency of a phit or credit on a link, in cycles: from its cable length or, if the description
+/// has none, [`BlackWidowOptions::link_cycles`].
 pub(super) fn cycles(link: &Link, options: &BlackWidowOptions) -> u32 {
     link.metres.map_or(options.link_cycles, |metres| {
         METRE_CYCLES * u32::from(metres.max(1))
     })
 }
 
-/// Cycles of a window, at most those of the shortest link, and cycles of the longest link.
+/// Length of a window, at most the latency of the shortest link, and latency of the longest link,
+/// both in cycles.
 pub(super) fn window_and_longest(topology: &FoldedClos, options: &BlackWidowOptions) -> (u32, u32) {
     let all = || topology.links.iter().map(|link| cycles(link, options));
     let shortest = all().min().unwrap_or(options.link_cycles);
@@ -26,7 +27,7 @@ pub(super) fn window_and_longest(topology: &FoldedClos, options: &BlackWidowOpti
     (shortest.min(MAX_LINK_CYCLES), longest)
 }
 
-/// The most cycles between two phits on any link, rounded up.
+/// Maximum number of cycles between two phits on any link, rounded up.
 pub(super) fn slowest(topology: &FoldedClos) -> u32 {
     let quarters = topology
         .links
@@ -35,12 +36,12 @@ pub(super) fn slowest(topology: &FoldedClos) -> u32 {
     u32::from(quarters.max().unwrap_or(0)).div_ceil(4).max(1)
 }
 
-/// When a link accepts phits, by its lanes: one per cycle at 6.25 Gb/s, fewer at lower rates.
+/// When a link accepts phits: one per cycle at 6.25 Gb/s, fewer at lower rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pace {
-    /// Quarters of a cycle between phits; 0 on a link that accepts one in every cycle.
+    /// Interval between phits in quarters of a cycle; 0 for a link that accepts one in every cycle.
     quarters: u8,
-    /// When the link has sent everything given to it, in quarters of a cycle.
+    /// When the link has sent all phits given to it, in quarters of a cycle.
     free: u64,
 }
 
@@ -54,7 +55,6 @@ impl Pace {
         }
     }
 
-    /// Whether the link is slower than the router.
     pub(super) const fn is_slow(&self) -> bool {
         self.quarters > 0
     }
@@ -64,7 +64,7 @@ impl Pace {
         self.free.div_ceil(4)
     }
 
-    /// Gives the link a phit in cycle `now`; returns the cycle in which it leaves.
+    /// Gives the link a phit in cycle `now`, and returns the cycle in which it leaves.
     pub(super) fn send(&mut self, now: u64) -> u64 {
         let leaves = self.next().max(now);
         if now > self.next() {

@@ -1,4 +1,4 @@
-//! Phits and credits as bytes: golden vectors, self-made.
+//! Golden vectors, self-made, of phits and credits in mail.
 
 use super::BlackWidow;
 use phitwire::sim::direct::mail::{MailError, Reader};

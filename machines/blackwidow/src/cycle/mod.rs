@@ -49,16 +49,16 @@ use phitwire::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlackWidow;
 
-/// The packet format that terminals share.
+/// The packet format that terminals use.
 #[derive(Clone, Debug)]
 pub struct Format {
-    /// Number of each processor.
     numbers: Vec<u16>,
     request_phits: usize,
-    /// Requests that a processor may have outstanding per slice when it waits for replies.
+    /// Maximum number of outstanding requests of a processor per slice, if it waits for replies.
     outstanding: u32,
     seal: Seal,
-    /// Hash bits that decide the path of a request, and thereby which requests stay in order.
+    /// Hash bits that determine the path of a request. Requests that differ in them may overtake
+    /// each other.
     pub(super) deciding_hash_bits: u16,
 }
 
@@ -81,7 +81,7 @@ impl CycleModel for BlackWidow {
     const LINK_KINDS: &'static [&'static str] = &["up", "side", "down"];
     // One packet of 19 phits (BlackWidow sec. 4.3).
     const MAX_MESSAGE_BYTES: u8 = 32;
-    // Packets of 13 phits, the average of BlackWidow sec. 7.1.
+    // Packets of 13 phits, the average according to BlackWidow sec. 7.1.
     const MESSAGE_BYTES: u8 = 16;
     const BIRTH_BITS: u32 = BIRTH_BITS;
 
@@ -148,7 +148,7 @@ impl CycleModel for BlackWidow {
                     shared.tally.arrived_phits += u64::from(delivery.phits);
                     terminal.arrived(cycle, delivery, shared);
                 }
-                // Ignore a packet that ends with `transmit_error`: it is resent.
+                // Ignore a packet that ends with `transmit_error`, because it is resent.
             }
         }
     }
@@ -195,7 +195,7 @@ impl Lanes for BlackWidow {
         counts
     }
 
-    /// The phit and its kind, as routers hold them.
+    /// The phit and its kind, in the form that routers store.
     fn write_phit(phit: u32, mail: &mut Vec<u8>) {
         mail.extend(phit.to_le_bytes());
     }
@@ -203,7 +203,7 @@ impl Lanes for BlackWidow {
     fn read_phit(mail: &mut Reader<'_>) -> Result<u32, MailError> {
         let bits = mail.u32()?;
         let phit = Phit::from_bits(bits);
-        // Sideband bits are those of frames.
+        // The sideband must be empty: only frames use it.
         match Phit::new(phit.kind(), phit.content()).to_bits() == bits {
             true => Ok(bits),
             false => Err(MailError::Phit),

@@ -1,5 +1,3 @@
-//! Options of BlackWidow networks only.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -10,15 +8,15 @@ use phitwire::sim::direct::config::{ConfigError, MAX_LINK_CYCLES};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlackWidowOptions {
-    /// Cycles that a phit or credit travels on a link whose description names no length, 1 to
+    /// Latency in cycles of a phit or credit on a link whose description has no length, 1 to
     /// [`MAX_LINK_CYCLES`].
     pub link_cycles: u32,
 }
 
-/// The options in results.
+/// The options in a form for results.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct About {
-    /// Cycles that a phit takes over a link whose description names no length.
+    /// Latency in cycles of a link whose description has no length.
     link_cycles: u32,
 }
 

@@ -1,10 +1,10 @@
-//! The packets of synthetic traffic, and the sink that decodes them.
+//! The packets of synthetic traffic, and the sink that verifies them.
 //!
-//! They match BlackWidow packets in everything that a router reads: length, head, hash bits, end. A
-//! request has the shape of a write (BlackWidow sec. 4.3) and a reply that of the smallest packet
-//! (sec. 4.1); the length of replies is not published. The payload names the packet and is
-//! otherwise a pattern derived from the name, so a sink can check that each packet arrived once and
-//! intact.
+//! They match BlackWidow packets in everything that a router reads: length, head, hash bits and
+//! end. A request has the form of a write (BlackWidow sec. 4.3), and a reply that of the smallest
+//! packet (sec. 4.1), since the length of replies is not published. The payload contains the
+//! packet's name and otherwise a pattern derived from the name, so that a sink can check that each
+//! packet arrived once and undamaged.
 
 use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{
@@ -15,24 +15,26 @@ use phitwire_framing::yarc::phit::{CONTENT_MASK, Phit, PhitKind};
 
 use crate::router::identity_of;
 
-/// Phits of a reply: our choice is the smallest packet (BlackWidow sec. 4.1).
+/// Number of phits of a reply: that of the smallest packet (BlackWidow sec. 4.1), which is
+/// phitwire's choice.
 pub(crate) const REPLY_PHITS: usize = 4;
-/// Bits of the birth cycle in a packet; a packet in flight for longer is dated wrongly.
+/// Bits of the birth cycle in a packet. A packet in flight for longer than they count gets a wrong
+/// birth.
 pub(crate) const BIRTH_BITS: u32 = 22;
 /// Bits of the request number in a reply.
 const REPLY_SEQUENCE_BITS: u32 = 10;
 
-/// Content of the check field of an end of packet.
+/// Contents of the check field of an end of packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seal {
-    /// Part of the packet's key, for links that pass phits on unchanged.
+    /// Part of the packet's key, for links that forward phits unchanged.
     Key,
     /// The CRC that link control blocks verify.
     Crc,
 }
 
 impl Seal {
-    /// The end of a packet whose other phits are `phits`.
+    /// The end of a packet that consists of `phits` otherwise.
     #[inline]
     fn end(self, phits: &[u32], key: u64) -> u32 {
         let content = match self {
@@ -49,18 +51,16 @@ impl Seal {
     }
 }
 
-/// A packet's identity, as carried in it.
+/// A packet's identity, which the packet carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// Virtual channel: request or reply.
     pub vc: Vc,
-    /// Destination processor number.
     pub dest: u16,
-    /// Source processor number of a request; zero in a reply, which does not carry it.
+    /// Source processor number of a request. Replies do not carry it, so theirs is zero.
     pub source: u16,
-    /// The source's request number; only the low bits in a reply.
+    /// The source's request number; only its low bits in a reply.
     pub sequence: u32,
-    /// Cycle in which the request was born, as far as the packet carries it.
+    /// Low bits of the cycle in which the request was generated.
     pub birth: u32,
 }
 
@@ -75,7 +75,6 @@ impl Name {
         }
     }
 
-    /// The name of the reply to this request.
     pub(crate) fn reply(self) -> Self {
         Self {
             vc: Vc::Response,
@@ -86,7 +85,7 @@ impl Name {
         }
     }
 
-    /// A key that is in practice unique to this packet.
+    /// A key that in practice identifies this packet uniquely.
     #[inline]
     pub(crate) fn key(self) -> u64 {
         let low =
@@ -97,7 +96,7 @@ impl Name {
         (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93) | 1
     }
 
-    /// The full birth cycle, seen from a cycle less than 2^22 later.
+    /// The full birth cycle, given a current cycle less than 2^22 later.
     #[inline]
     pub(crate) fn born(self, now: u64) -> u64 {
         let mask = (1u64 << BIRTH_BITS) - 1;
@@ -105,17 +104,17 @@ impl Name {
     }
 }
 
-/// The payload of phit `index` of the packet with that key.
+/// The payload of phit `index` of the packet with the given key.
 #[inline]
 fn pattern(key: u64, index: usize) -> u32 {
     key.rotate_left(7 * index as u32) as u32 & CONTENT_MASK
 }
 
-/// Rotation that moves the low bits of a request number to those of a transaction id, by which a
-/// watching router distinguishes packets.
+/// Rotation that moves the low bits of a request number to those of a transaction id, by which
+/// tracing routers distinguish packets.
 const TURN: u32 = 16;
 
-/// Rotates the bits of a phit so that the low ones come highest, or back.
+/// Rotates the low bits of a phit to the top, or back.
 #[inline]
 const fn turned(content: u32) -> u32 {
     (content << TURN | content >> (22 - TURN)) & CONTENT_MASK
@@ -151,7 +150,6 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// A request of `len` phits.
     #[inline]
     pub(crate) fn request(name: Name, hash: u16, len: usize, seal: Seal) -> Self {
         let key = name.key();
@@ -193,7 +191,7 @@ impl Packet {
         }
     }
 
-    /// The identity that a watching router sees.
+    /// The identity that tracing routers see.
     pub(super) fn identity(&self) -> u64 {
         let phits = &self.phits[..usize::from(self.len)];
         let content = |at: usize| phits.get(at).map(|&phit| Phit::from_bits(phit).content());
@@ -205,22 +203,19 @@ impl Packet {
         head_vc(Phit::from_bits(self.phits[0]).content())
     }
 
-    /// The phits, as bits.
     #[inline]
     pub(crate) fn phits(&self) -> &[u32] {
         &self.phits[..usize::from(self.len)]
     }
 }
 
-/// A packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Delivery {
     pub name: Name,
-    /// Hash bits of a request.
     pub hash: u16,
-    /// Phits, end included.
+    /// Number of phits, including the end.
     pub phits: u32,
-    /// Whether all phits are as sent.
+    /// Whether all phits arrived as sent.
     pub intact: bool,
 }
 
@@ -229,12 +224,12 @@ pub(crate) struct Delivery {
 pub struct Assembly {
     phits: [u32; MAX_PACKET_PHITS],
     len: u8,
-    /// More phits arrived than a packet may have.
+    /// Whether more phits arrived than a packet can have.
     overlong: bool,
 }
 
 impl Assembly {
-    /// Whether a packet has begun and not ended.
+    /// Whether a packet has begun but not ended.
     pub(crate) const fn is_open(&self) -> bool {
         self.len > 0
     }
@@ -250,7 +245,7 @@ impl Assembly {
         head_vc(head.content())
     }
 
-    /// Takes a phit; returns the packet if this is its end.
+    /// Takes a phit; returns the packet that it ends, if any.
     #[inline]
     pub(crate) fn take(&mut self, phit: Phit, seal: Seal) -> Option<Delivery> {
         match self.phits.get_mut(usize::from(self.len)) {
@@ -295,7 +290,7 @@ fn read(phits: &[u32], whole: bool, seal: Seal) -> Delivery {
     let key = name.key();
     let shaped = match vc {
         Vc::Request => phits.len() > 5 && is_request(phits, name, hash, key),
-        // The name suffices to rebuild what was sent.
+        // The name suffices to reconstruct the original packet.
         Vc::Response => phits.len() == REPLY_PHITS && Packet::reply(name, seal).phits() == phits,
     };
     let sealed = shaped && phits[phits.len() - 1] == seal.end(&phits[..phits.len() - 1], key);
@@ -308,13 +303,13 @@ fn read(phits: &[u32], whole: bool, seal: Seal) -> Delivery {
     }
 }
 
-/// Whether the phits of a request, except its end, are those that the name and hash bits produce.
+/// Whether the phits of a request, except its end, match its name and hash bits.
 #[inline]
 fn is_request(phits: &[u32], name: Name, hash: u16, key: u64) -> bool {
     let mut wrong = phits[0] ^ request_head(name.dest);
     wrong |= phits[1] ^ body(second_phit(hash, pattern(key, 1) as u8 & 0x7f));
-    // The name was read from these; what remains to compare is their kind, and the source's upper
-    // bits.
+    // The name was read from these phits; compare the rest, which is their kind and the source's
+    // upper bits.
     wrong |= phits[2] ^ body(u32::from(name.source));
     wrong |= phits[3] ^ body(turned(name.sequence));
     wrong |= phits[4] ^ body(name.birth);
@@ -366,7 +361,7 @@ mod tests {
                         let flip = if i == index { 1 << bit } else { 0 };
                         last = assembly.take(Phit::from_bits(bits ^ flip), Seal::Crc);
                     }
-                    // A wrong `h`, `a` or `r` bit concerns a router as well as the sink.
+                    // A wrong `h`, `a` or `r` bit affects routers as well as the sink.
                     assert!(!last.unwrap().intact, "phit {index} bit {bit}");
                 }
             }

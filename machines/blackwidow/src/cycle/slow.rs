@@ -1,5 +1,5 @@
-//! Links that are slower than their chip: phits that a router sends every cycle wait until the
-//! lanes are free.
+//! Links that are slower than their chip: phits that a router sends in consecutive cycles wait
+//! until the lanes are free.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use super::length::Pace;
 use crate::route::registers::PORTS;
 use phitwire::kit::bits;
 
-/// Cycles before a link is free in which a router may begin the next packet, so that arbitration
+/// A router may begin the next packet this many cycles before a link is free, so that arbitration
 /// leaves no gap.
 const AHEAD: u64 = 8;
 
@@ -20,11 +20,10 @@ type Waiting = (u64, u32, Vc);
 #[derive(Clone, Debug)]
 pub(super) struct Slow {
     paces: [Pace; PORTS],
-    /// Phits that leave in a later window than they arrived in.
+    /// Phits that leave in a later window than that in which they were sent.
     waiting: [VecDeque<Waiting>; PORTS],
-    /// Ports with waiting phits.
     held: u64,
-    /// Ports that the router must be woken for when they become free.
+    /// Busy ports for which the router must be woken when they become free.
     busy: u64,
 }
 
@@ -46,12 +45,12 @@ impl Slow {
         self.paces[port].is_slow()
     }
 
-    /// Whether a packet may begin: at once on a link that is not slow.
+    /// Whether a packet may begin. Always true on a link that is not slow.
     pub(super) fn can_begin(&self, port: usize, now: u64) -> bool {
         !self.is_slow(port) || self.paces[port].next() <= now + AHEAD
     }
 
-    /// Gives a slow link a phit; returns the cycle in which it leaves, if before `end`.
+    /// Gives a slow link a phit; returns the cycle in which it leaves, if that is before `end`.
     pub(super) fn push(
         &mut self,
         port: usize,
@@ -80,7 +79,7 @@ impl Slow {
         Some((leaves, phit))
     }
 
-    /// Ports to wake the router for in this cycle: they became free.
+    /// Ports that became free, for which the router must be woken in this cycle.
     pub(super) fn freed(&mut self, now: u64) -> u64 {
         let mut freed = 0;
         for port in bits(self.busy) {
@@ -90,17 +89,16 @@ impl Slow {
         freed
     }
 
-    /// Whether a link is busy or phits wait, so that the links must run without new input.
+    /// Whether a link is busy or phits wait, so that the links must run even without new input.
     pub(super) const fn is_busy(&self) -> bool {
         (self.busy | self.held) != 0
     }
 
-    /// Ports where phits wait.
     pub(super) const fn ports(&self) -> u64 {
         self.held
     }
 
-    /// Phits that wait at a port, per virtual channel.
+    /// Number of phits that wait at a port, per virtual channel.
     pub(super) fn waiting(&self, port: usize) -> [u32; 2] {
         let mut counts = [0; 2];
         for &(_, _, vc) in &self.waiting[port] {

@@ -1,4 +1,4 @@
-//! A processor's port: an open-loop source and a sink that takes a phit in every cycle.
+//! A processor's port: an open-loop source, and a sink that takes a phit in every cycle.
 
 use phitwire_framing::yarc::packet::{HASH_MASK, MAX_PACKET_PHITS, Vc};
 use phitwire_framing::yarc::phit::{CONTENT_MASK, Phit};
@@ -19,23 +19,21 @@ type Common = shared::Common<BlackWidow>;
 #[derive(Debug)]
 pub struct Terminal {
     common: Common,
-    /// Processor number.
     processor: u16,
     credits: OutputCredits,
     assembly: Assembly,
-    /// Pace of the link towards the router.
     pace: Pace,
-    /// Requests that await their reply, in runs with replies.
+    /// Number of requests that await their reply, in runs with replies.
     outstanding: u32,
-    /// The last request seen, by source and path.
+    /// The last request received, by source and path.
     last_seen: LastSeen,
 }
 
-/// Cycles of a window in which credits arrive that were not given yet, per virtual channel.
+/// Cycles of a window in which credits arrive that have not been applied yet, per virtual channel.
 struct Coming([u64; 2]);
 
 impl Coming {
-    /// Gives the credits that arrive up to and including `cycle`.
+    /// Applies the credits that arrive up to and including `cycle`.
     fn up_to(&mut self, cycle: usize, credits: &mut OutputCredits) {
         let past = u64::MAX >> (63 - cycle);
         for vc in Vc::ALL {
@@ -82,7 +80,7 @@ impl Terminal {
         freed
     }
 
-    /// A packet arrived in cycle `now`.
+    /// Handles a packet that arrived in cycle `now`.
     pub(crate) fn arrived(&mut self, now: u64, delivery: Delivery, shared: &mut Shared) {
         let Delivery {
             name, hash, intact, ..
@@ -114,7 +112,7 @@ impl Terminal {
                 return;
             }
         }
-        // Limit the birth: a damaged packet may claim to predate the start.
+        // A damaged packet may claim a birth before the start, so limit it.
         let born = name.born(now).min(now);
         shared.message_arrived(born, now);
     }
@@ -126,8 +124,8 @@ impl Terminal {
         last_seen.is_overtaken(key, name.sequence, CONTENT_MASK)
     }
 
-    /// Sends what it can in a window whose credits arrive in the given cycles; returns the cycles
-    /// in which phits were sent.
+    /// Sends what is possible in a window whose credits arrive in the given cycles. Returns the
+    /// cycles in which phits were sent.
     fn transmit(
         &mut self,
         base: u64,
@@ -177,8 +175,8 @@ impl Terminal {
         sent
     }
 
-    /// Begins the next packet in the first cycle from `from` on in which one is available and can
-    /// be sent. `None` if the window has no such cycle.
+    /// Begins the next packet in the first cycle at or after `from` in which one is available and
+    /// can be sent. Returns `None` if the window has no such cycle.
     fn begin(
         &mut self,
         base: u64,
@@ -321,8 +319,8 @@ impl Terminal {
     }
 }
 
-/// The first cycle of a window, from `from` on, by which the `lacking` credits for a packet have
-/// arrived; `size` if there is none.
+/// The first cycle of a window, at or after `from`, by which the `lacking` credits for a packet
+/// have arrived; `size` if there is none.
 fn first_with_credits(lacking: u32, coming: u64, from: usize, size: usize) -> usize {
     let mut cycle = from;
     if lacking == 0 {

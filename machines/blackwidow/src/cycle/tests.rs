@@ -1,11 +1,8 @@
-//! Whole runs in direct mode.
-
 use super::*;
 use crate::topology::read;
 use crate::topology::{BlackWidowSpec, FoldedClos};
 use phitwire::sim::direct::*;
 
-/// One chip with 64 processors.
 pub(super) fn yarc() -> FoldedClos {
     let text = include_str!("../../../../netns-scripts/topologies/yarc-64.toml");
     read("yarc-64.toml", text).unwrap().topology
@@ -53,7 +50,6 @@ fn run(topology: &FoldedClos, config: &Config, partitions: usize) -> Report {
     run_with(topology, config, 20, partitions)
 }
 
-/// Runs with links of `link_cycles`.
 fn run_with(topology: &FoldedClos, config: &Config, link_cycles: u32, partitions: usize) -> Report {
     let options = BlackWidowOptions { link_cycles };
     let mut simulation =
@@ -136,15 +132,15 @@ fn a_reply_costs_another_way() {
     let mut config = config(10_000);
     config.traffic.request_reply = true;
     let report = run(&yarc(), &config, 1);
-    // The request's 13 phits, a cycle at the target, the 4 phits of the reply.
+    // The request's 13 phits, one cycle at the target, and the 4 phits of the reply.
     assert_eq!(report.latency_cycles.min, 2 * (2 * 20 + 25) + 12 + 1 + 3);
     assert_eq!(report.hops_mean, 2.0);
 }
 
 #[test]
 fn flows_of_a_row_through_one_subswitch_get_what_head_of_line_blocking_leaves() {
-    // 61.8 % for eight inputs (BlackWidow table 3); packets of several phits and 16 slots cost a
-    // little.
+    // 61.8 % for eight inputs (BlackWidow table 3). Packets of several phits and buffers of 16
+    // slots cost a little.
     let report = run(&yarc(), &with("row-adversary", 1_000_000), 1);
     assert!(report.saturated);
     assert!((report.accepted_load - 0.618).abs() < 0.02, "{report:?}");
@@ -215,7 +211,7 @@ fn a_warm_up_ends_when_nothing_changes_any_more() {
     );
 }
 
-/// Trace hashes of runs over ideal links: explain every change.
+/// Trace hashes of runs with ideal links. Every change needs an explanation.
 #[test]
 fn traces_stay_what_they_are() {
     let hash = |topology: &FoldedClos, config: &Config, link_cycles| {

@@ -1,5 +1,3 @@
-//! The configuration of a NIC.
-
 use thiserror::Error;
 
 use super::outstanding::MAX_OUTSTANDING;
@@ -11,41 +9,39 @@ use phitwire::time::Duration;
 
 /// Maximum number of ports of a NIC: one per network slice (BlackWidow sec. 2.2: four slices).
 pub const MAX_SLICES: usize = 4;
-/// Highest processor number: destinations have 15 bits, as location and mask of root detect do
+/// Highest processor number: destinations have 15 bits, like the location and mask of root detect
 /// (BlackWidow sec. 5.1).
 pub const MAX_PROCESSOR: u16 = 0x7fff;
 // Every addressable NIC can take part in runs.
 const _: () = assert!(MAX_PROCESSOR == phitwire::nic::traffic_spec::MAX_PROCESSOR);
 
-/// Default memory: it is sparse, so its size costs next to nothing.
+/// Default memory size; unwritten memory is not allocated.
 const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
-/// At a 100 us round trip, a million requests per second need 100 outstanding; this is the largest
-/// value that still leaves six period bits in a transaction id.
+/// At a round trip of 100 us, a million requests per second need 100 outstanding requests. This is
+/// the largest value that leaves six period bits in a transaction id.
 const DEFAULT_MAX_OUTSTANDING: u32 = 1 << 14;
-/// Longer than any link takes to recover from a lost frame, shorter than a person's patience.
+/// Longer than any link takes to recover from a lost frame, and short enough for interactive use.
 const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_ms(2_000);
 
-/// Why a [`NicConfig`] was not built.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NicConfigError {
     /// The processor number has more than 15 bits.
     #[error("processor {0} does not exist: numbers have 15 bits")]
     Processor(u16),
-    /// No port, or more than four.
+    /// There is no port, or there are more than four.
     #[error("a NIC has 1 to 4 ports, not {0}")]
     Ports(usize),
-    /// More memory than [`MAX_MEMORY_BYTES`], or none.
+    /// The memory size is zero or above [`MAX_MEMORY_BYTES`].
     #[error("{0} bytes of memory: expected 1 to {MAX_MEMORY_BYTES}")]
     Memory(u64),
-    /// No request, or more than [`MAX_OUTSTANDING`], may be outstanding.
+    /// The limit on outstanding requests is zero or above [`MAX_OUTSTANDING`].
     #[error("{0} outstanding requests: expected 1 to {MAX_OUTSTANDING}")]
     Outstanding(u32),
-    /// The timeout is zero.
     #[error("the request timeout must not be zero")]
     ZeroTimeout,
 }
 
-/// The validated configuration of a NIC. Made by [`NicConfig::builder`].
+/// The validated configuration of a NIC, built by [`NicConfig::builder`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NicConfig {
     pub(super) name: String,
@@ -84,11 +80,11 @@ impl NicConfig {
     getters! {
         /// Processor number, 15 bits.
         processor: u16;
-        /// Bytes of memory that other processors can reach.
+        /// Size in bytes of the memory that other processors can access.
         memory_bytes: u64;
         /// Maximum number of outstanding requests.
         max_outstanding: u32;
-        /// Time until an unanswered request is reported to its requester.
+        /// Time after which an unanswered request is reported to its requester.
         request_timeout: Duration;
     }
 }
@@ -98,15 +94,16 @@ pub struct NicConfigBuilder(NicConfig);
 
 impl NicConfigBuilder {
     setters! {
-        /// Bytes of memory that other processors can reach. Default 1 GiB, allocated when written.
+        /// Size in bytes of the memory that other processors can access. Default 1 GiB, allocated
+        /// when written.
         memory_bytes: u64;
         /// Maximum number of outstanding requests. Default 16,384.
         max_outstanding: u32;
-        /// Time until an unanswered request is reported to its requester. Default 2 s.
+        /// Time after which an unanswered request is reported to its requester. Default 2 s.
         request_timeout: Duration;
         /// Seed of the NIC's random numbers. Default 0.
         seed: u64;
-        /// What is known of predecessors. Default: see [`Incarnation`].
+        /// Describes earlier incarnations. Default: see [`Incarnation`].
         incarnation: Incarnation;
     }
 

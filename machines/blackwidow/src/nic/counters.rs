@@ -1,11 +1,9 @@
-//! Counters of one NIC.
-
 use phitwire_framing::yarc::memory::DecodeError;
 
 use phitwire::kit::counters::counters;
 
 counters! {
-    /// Counters of one NIC since it was made. They only grow.
+    /// Counters of one NIC since its creation. They only grow.
     pub struct NicCounters {
         /// Writes requested by this processor.
         writes_posted,
@@ -15,17 +13,17 @@ counters! {
         writes_done,
         /// Reads answered.
         reads_done,
-        /// Requests that the target refused.
+        /// Requests that the target rejected.
         requests_refused,
         /// Requests that timed out unanswered.
         requests_timed_out,
-        /// Requests that timed out before the link accepted them, and were never sent.
+        /// Requests that timed out before the link accepted them and were never sent.
         requests_unsent,
-        /// Responses to requests that had timed out.
+        /// Responses that arrived after their request had timed out.
         late_responses,
         /// Responses to requests that do not exist or no longer exist.
         unknown_responses,
-        /// Responses to requests of another period: very late, or a predecessor's.
+        /// Responses to requests of another period: very late, or to a predecessor.
         stale_responses,
         /// Responses of the wrong kind or length for their request.
         mismatched_responses,
@@ -35,29 +33,30 @@ counters! {
         reads_served,
         /// Announcements of traffic runs accepted.
         runs_announced,
-        /// Remote requests refused: outside this memory.
+        /// Requests of other processors rejected: outside this memory.
         refused_out_of_range,
-        /// Remote requests refused: no such operation, or a malformed announcement.
+        /// Requests of other processors rejected: unknown operation, or a malformed announcement.
         refused_unsupported,
-        /// Remote requests refused: no room for another traffic run.
+        /// Requests of other processors rejected: no room for another traffic run.
         refused_busy,
-        /// Remote requests refused: the announcement of a traffic run older than the source's
-        /// latest.
+        /// Requests of other processors rejected: announcement of a traffic run older than the
+        /// latest of its source.
         refused_outdated,
-        /// Remote requests refused: a query about a traffic run that is not, or no longer, known
-        /// here.
+        /// Requests of other processors rejected: question about a traffic run that is unknown or
+        /// forgotten.
         refused_unknown_run,
-        /// Times that requests stayed in the input queue because responses could not leave.
+        /// Times that requests stayed in the input queue because responses could not be sent.
         response_stalls,
-        /// Messages and announcements of a traffic run that the source had already replaced.
+        /// Messages and announcements of traffic runs that a later run of their source had
+        /// replaced.
         run_stragglers,
         /// Packets discarded: marked `soft_error` (BlackWidow sec. 4.3).
         discard_soft_error,
-        /// Packets discarded: marked `transmit_error`; they are resent.
+        /// Packets discarded: marked `transmit_error`, and so resent.
         discard_transmit_error,
-        /// Packets discarded: for another processor.
+        /// Packets discarded: addressed to another processor.
         discard_misrouted,
-        /// Packets discarded: source-routed; a NIC has no registers.
+        /// Packets discarded: source-routed, although a NIC has no registers.
         discard_source_routed,
         /// Packets discarded: no end of packet before the next head.
         discard_cut,
@@ -67,7 +66,7 @@ counters! {
         discard_overlong,
         /// Packets discarded: fewer phits than a packet can have, or reserved bits in the EOP.
         discard_shape,
-        /// Packets discarded: `v`, `h`, `a` or `r` wrong for what they carry.
+        /// Packets discarded: `v`, `h`, `a` or `r` does not fit their contents.
         discard_routing_bits,
         /// Packets discarded: unknown operation.
         discard_operation,
@@ -75,11 +74,11 @@ counters! {
         discard_hash_bits,
         /// Packets discarded: byte mask empty or with holes.
         discard_byte_mask,
-        /// Packets discarded: length beyond the line.
+        /// Packets discarded: data extends beyond the line.
         discard_data_length,
         /// Packets discarded: unknown status.
         discard_status,
-        /// Packets discarded: number of phits does not agree with the fields.
+        /// Packets discarded: number of phits does not match the fields.
         discard_size,
         /// Packets discarded: nonzero padding.
         discard_padding,
@@ -89,7 +88,6 @@ counters! {
 }
 
 impl NicCounters {
-    /// Counts a packet that could not be decoded.
     #[cold]
     pub(super) fn malformed(&mut self, error: DecodeError) {
         let counter = match error {

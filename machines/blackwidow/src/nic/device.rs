@@ -1,4 +1,4 @@
-//! A BlackWidow NIC as processes and simulations use it.
+//! A BlackWidow NIC as a device for processes and simulated worlds.
 
 use phitwire_framing::door::Status;
 use phitwire_framing::yarc::memory::{EncodeError, LINE_BYTES, Request};
@@ -207,8 +207,8 @@ impl LoadsAndStores for BlackWidowNic {
         self.programs_mut()
     }
 
-    /// Loads and stores within a 32-byte line. Those of one 64-byte block always stay in order,
-    /// others never: they take other slices.
+    /// Loads and stores within a 32-byte line. Requests to one 64-byte block stay in order; others
+    /// may take different slices and overtake each other.
     fn ask(
         &mut self,
         now: Time,

@@ -2,21 +2,21 @@
 //!
 //! A [`BlackWidowNic`] connects a processor to its 1 to 4 links into the network, one per slice
 //! (BlackWidow sec. 2.2). It turns writes and reads of other processors' memories into request
-//! packets and matches the responses ([`outstanding`](Tid)), serves the requests of others from
-//! the local [`Memory`](phitwire::nic::Memory), and runs self-checking synthetic traffic
+//! packets and matches the responses ([`outstanding`](Tid)), serves the requests of others from the
+//! local [`Memory`](phitwire::nic::Memory), and runs self-checking synthetic traffic
 //! ([`TrafficSpec`](phitwire::nic::TrafficSpec)).
 //!
-//! - Requests travel on virtual channel 0, routed deterministically with address bits 20:6 as hash
-//!   bits, so that requests to one address stay in order; responses travel on virtual channel 1,
-//!   routed adaptively (BlackWidow sec. 4.2, 5 and 7.8.2).
-//! - The slice of a request is a hash of its address above the 64-byte block that shares its hash
-//!   bits, so order per address also holds across slices ([`slice_of`]). The response takes the
-//!   slice of its request.
-//! - Responses are always consumed. Requests are consumed only while their response can be sent or
-//!   queued: when responses are held up, requests back up into the network, and since responses
-//!   never wait for requests, there is no deadlock (BlackWidow sec. 4.2).
-//! - A packet whose end says `soft_error` is discarded here, at its destination (BlackWidow
-//!   sec. 4.3); the requester times out.
+//! - Requests use virtual channel 0 and deterministic routing with address bits 20:6 as hash bits,
+//!   so that requests to one address stay in order. Responses use virtual channel 1 and adaptive
+//!   routing (BlackWidow sec. 4.2, 5 and 7.8.2).
+//! - The slice of a request is a hash of its address above the 64-byte block whose requests share
+//!   their hash bits, so that the order per address holds across slices too ([`slice_of`]). A
+//!   response takes the slice of its request.
+//! - Responses are always consumed. Requests are consumed only while their responses can be sent or
+//!   queued. If responses are held up, requests back up into the network; responses never wait for
+//!   requests, so there is no deadlock (BlackWidow sec. 4.2).
+//! - A packet that ends with `soft_error` is discarded here, at its destination (BlackWidow sec.
+//!   4.3), and its requester times out.
 //!
 //! Nothing is allocated per message.
 
@@ -38,7 +38,7 @@ pub use outstanding::{MAX_OUTSTANDING, Tid};
 pub use phitwire_framing::yarc::memory::{Request, Status};
 pub use requester::{Completion, Outcome, PostError, slice_of};
 
-/// The messages that runs may use.
+/// The message sizes and operations of runs.
 pub const ABILITIES: Abilities = Abilities::puts_and_gets(32);
 
 #[cfg(test)]

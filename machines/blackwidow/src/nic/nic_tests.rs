@@ -22,7 +22,6 @@ fn completions(nic: &mut BlackWidowNic) -> Vec<Completion> {
     std::iter::from_fn(|| nic.poll_completion()).collect()
 }
 
-/// Runs until no request of `a` is outstanding.
 fn settle(pair: &mut Pair) {
     pair.until(SECOND, |pair| pair.nics[0].outstanding() == 0);
 }
@@ -61,7 +60,7 @@ fn every_size_and_alignment_goes_there_and_back() {
             assert!(got[len..].iter().all(|&b| b == 0));
         }
     }
-    // Only the written bytes have changed, as seen by whole-line reads.
+    // Whole-line reads show that only the written bytes have changed.
     for line in 0..128_u64 {
         let tid = pair.nics[0].read(pair.now, B, line * 32, 32).unwrap();
         settle(&mut pair);
@@ -178,7 +177,7 @@ fn a_time_out_is_reported_and_a_late_response_completes_nothing() {
     let waited = all[0].completed.since(posted);
     let about = Duration::from_ms(50)..Duration::from_ms(51);
     assert!(about.contains(&waited), "{waited:?}");
-    // The link does deliver the write in the end, and its response is late.
+    // The link finally delivers the write, and its response is late.
     pair.impair("");
     pair.until(SECOND, |pair| pair.nics[0].counters().late_responses == 1);
     assert_eq!(completions(&mut pair.nics[0]), []);
@@ -197,7 +196,7 @@ fn the_driver_is_told_when_a_request_will_time_out() {
     let deadline = posted + Duration::from_ms(50);
     let wakeup = pair.nics[0].next_wakeup();
     assert!(wakeup.is_some_and(|wakeup| wakeup.at <= deadline));
-    // A single call at the deadline suffices to end the request.
+    // A single call at the deadline ends the request.
     pair.nics[0].advance(deadline);
     assert_eq!(completions(&mut pair.nics[0])[0].outcome, Outcome::TimedOut);
 }
@@ -220,7 +219,7 @@ fn a_soft_error_is_discarded_at_the_destination_and_times_out() {
     assert_eq!(stored, [0; 8]);
 }
 
-/// A packet of `phits` (without an EOP) with a valid check and `status`.
+/// A packet with the given phits (without an EOP), a valid check and `status`.
 fn closed(phits: &[Phit], status: EopStatus) -> PacketBuf {
     let (mut packet, mut crc) = (PacketBuf::new(), PacketCrc::new());
     for &phit in phits {
@@ -258,11 +257,11 @@ fn malformed_packets_are_discarded_and_counted_by_reason() {
     };
     let sent = [
         closed(phits, EopStatus::SoftError),
-        with(0, 1),                              // another destination
-        with(0, 1 << 16),                        // h
-        with(0, 7 << 19),                        // operation
-        closed(&phits[..5], EopStatus::Healthy), // too short for its fields
-        with(phits.len() - 1, 1),                // padding
+        with(0, 1),                              // Wrong destination.
+        with(0, 1 << 16),                        // Wrong `h` bit.
+        with(0, 7 << 19),                        // Wrong operation.
+        closed(&phits[..5], EopStatus::Healthy), // Too short for its fields.
+        with(phits.len() - 1, 1),                // Nonzero padding.
     ];
     for packet in &sent {
         assert!(peer.send(Vc::Request, packet));
@@ -317,7 +316,7 @@ fn a_response_that_does_not_fit_its_request_completes_nothing() {
         assert_eq!(respond(response).len(), ended, "{response:?}");
     }
     let counters = peer.nic.counters();
-    // One response names a request of another period.
+    // One response belongs to a request of another period.
     assert_eq!(counters.mismatched_responses, 1);
     assert_eq!(counters.unknown_responses, 2);
     assert_eq!(counters.stale_responses, 1);
@@ -343,7 +342,7 @@ fn a_maintenance_packet_goes_out_and_its_reply_is_reported() {
     assert_eq!(Maintenance::decode(got[0].as_slice()), Ok(asked));
     let reply = asked.reply(RegisterStatus::Done, 0xfeed).unwrap();
     assert_eq!(peer.nic.post_maintenance(0, &reply), Err(PostError::Route));
-    // The reply arrives; a request, for which a NIC has no registers, does not.
+    // The reply arrives; a request is discarded, because a NIC has no registers.
     for packet in [reply, asked] {
         let mut phits = PacketBuf::new();
         assert!(packet.encode(&mut phits));
@@ -358,7 +357,7 @@ fn a_maintenance_packet_goes_out_and_its_reply_is_reported() {
 #[test]
 fn requests_wait_when_responses_cannot_leave_but_responses_are_taken() {
     let mut peer = RawPeer::new(LinkProfile::paper());
-    // The peer takes no response out of its input queue, so its credits run out.
+    // The peer takes no responses from its input queue, so its credits run out.
     let mut sent = 0;
     for _ in 0..2_000 {
         sent += u64::from(peer.send(Vc::Request, &request(sent as u32, write_to(sent % 8 * 64))));
@@ -384,7 +383,7 @@ fn requests_wait_when_responses_cannot_leave_but_responses_are_taken() {
     assert!(peer.send(Vc::Response, &packet));
     peer.run(Duration::from_ms(1));
     assert_eq!(outcome_of(&mut peer.nic, own), Outcome::Written);
-    // Once the peer takes responses again, all requests are served, in order.
+    // When the peer takes responses again, all requests are served in order.
     let mut tids = Vec::new();
     for _ in 0..2_000 {
         for packet in peer.take(Vc::Response) {

@@ -1,4 +1,4 @@
-//! The NIC as a node: ports, memory, requests and traffic put together.
+//! The NIC as a node, with ports, memory, requests and traffic.
 
 use phitwire_framing::yarc::maintenance::{Maintenance, Operation as RegisterOperation};
 use phitwire_framing::yarc::memory::Request;
@@ -31,36 +31,32 @@ use phitwire::node::{Node, PortId, WakeReason, Wakeup};
 use phitwire::rng::Rng;
 use phitwire::time::{Duration, Time};
 
-/// Events kept until they are fetched; the oldest is dropped first.
+/// Maximum number of events kept until they are fetched; the oldest is dropped first.
 const MAX_EVENTS: usize = 1024;
 
-/// An event of a NIC, from [`Node::poll_event`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NicEvent {
-    /// A link event.
     Link {
-        /// The port of the link.
         port: PortId,
         event: LinkEvent,
     },
-    /// Every message of a traffic run has its response or has timed out.
+    /// All messages of a traffic run have been answered or have timed out.
     TrafficDone {
-        /// Number of the run.
         run: u64,
     },
-    /// The reply to a maintenance packet.
     Register {
-        /// The port it arrived on.
+        /// The port on which the reply arrived.
         port: PortId,
         reply: Maintenance,
     },
 }
 
-/// A BlackWidow NIC; see the module documentation.
+/// A BlackWidow NIC; see the module's documentation.
 ///
-/// Calls beyond those of [`Node`]: [`post`](Self::post) at any time, also between `advance` and
-/// `poll_frame`; [`poll_completion`](Self::poll_completion) after `advance`;
-/// [`start_traffic`](Self::start_traffic) at any time, effective at the next `advance`.
+/// Beyond the calls of [`Node`], [`post`](Self::post) may be called at any time, also between
+/// `advance` and `poll_frame`, and [`poll_completion`](Self::poll_completion) after `advance`.
+/// [`start_traffic`](Self::start_traffic) may be called at any time and takes effect at the next
+/// `advance`.
 #[derive(Debug)]
 pub struct BlackWidowNic {
     config: NicConfig,
@@ -68,7 +64,7 @@ pub struct BlackWidowNic {
     requester: Requester,
     responder: Responder,
     runs: Runs,
-    /// Counters that belong to no part.
+    /// Counters that the parts do not keep.
     counters: NicCounters,
     events: Events<NicEvent>,
     pub(super) probes: ProbeLog,
@@ -76,7 +72,7 @@ pub struct BlackWidowNic {
 }
 
 impl BlackWidowNic {
-    /// A NIC whose links start training at `now`.
+    /// Creates a NIC whose links start to train at `now`.
     pub fn new(config: NicConfig, now: Time) -> Self {
         let ports = config
             .ports
@@ -107,12 +103,12 @@ impl BlackWidowNic {
         self.config.processor
     }
 
-    /// Posts a write or read to processor `dest`; [`poll_completion`](Self::poll_completion)
+    /// Posts a write or read to processor `dest`. [`poll_completion`](Self::poll_completion)
     /// returns its outcome. Requests to one 64-byte block of one processor are executed in posting
     /// order.
     ///
     /// # Errors
-    /// See [`PostError`]; nothing was posted then.
+    /// On a [`PostError`] nothing is posted.
     pub fn post(&mut self, now: Time, dest: u16, request: Request) -> Result<Tid, PostError> {
         if !self.requester.user_has_room() {
             return Err(PostError::TooMany);
@@ -136,7 +132,7 @@ impl BlackWidowNic {
         let mut line = [0; 32];
         let fitting = data.len().min(line.len());
         line[..fitting].copy_from_slice(&data[..fitting]);
-        // Leave invalid lengths to the encoder, which rejects them.
+        // The encoder rejects invalid lengths.
         let len = u8::try_from(data.len()).unwrap_or(u8::MAX);
         self.post(
             now,
@@ -173,7 +169,7 @@ impl BlackWidowNic {
         let len = u8::try_from(spec.bytes).unwrap_or(u8::MAX);
         let request = match spec.op {
             Operation::Put => Request::Write {
-                // Inside the probe address range, so that any path can be probed.
+                // Within the range of probe addresses, so that any path can be probed.
                 address: probed_address(spec.address),
                 data: [0; 32],
                 len,
@@ -198,13 +194,12 @@ impl BlackWidowNic {
         &mut self.responder.programs
     }
 
-    /// The next completion of a posted request, in the order of completion.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.requester.poll_completion()
     }
 
-    /// Sends a maintenance packet on `port`; a reply arrives as [`NicEvent::Register`]. The NIC
-    /// only carries it: tags and timeouts belong to the maintenance controller.
+    /// Sends a maintenance packet on `port`. Its reply arrives as [`NicEvent::Register`]. Tags and
+    /// timeouts are the task of the maintenance controller.
     ///
     /// # Errors
     /// [`PostError::Port`], [`PostError::QueueFull`], [`PostError::Route`].
@@ -228,17 +223,17 @@ impl BlackWidowNic {
         Ok(())
     }
 
-    /// Requests of the user and the traffic driver that await their response.
+    /// Number of outstanding requests of the user and of traffic runs.
     pub fn outstanding(&self) -> u32 {
         self.requester.outstanding.slab.used()
     }
 
-    /// The links, including input not yet processed.
+    /// The links with their unprocessed input.
     pub(super) fn link_ports(&self) -> impl Iterator<Item = (usize, &LinkPort<Lcb>)> {
         self.ports.iter().map(|port| &port.link).enumerate()
     }
 
-    /// Requests and responses queued for each link.
+    /// Number of requests and responses queued for each link.
     pub(super) fn waiting_for_links(&self) -> impl Iterator<Item = (usize, [u64; 2])> {
         self.ports.iter().map(Port::waiting).enumerate()
     }
@@ -252,12 +247,11 @@ impl BlackWidowNic {
         &mut self.responder.memory
     }
 
-    /// The link control block of a port.
     pub fn lcb(&self, port: PortId) -> Option<&Lcb> {
         Some(self.ports.get(usize::from(port))?.link.end())
     }
 
-    /// The link control block of a port and its input queue, for fault commands.
+    /// The link control block and the input queue of a port, for fault commands.
     pub fn lcb_mut(&mut self, port: PortId) -> Option<(&mut Lcb, &mut InputQueue)> {
         Some(self.ports.get_mut(usize::from(port))?.link.parts_mut())
     }
@@ -274,9 +268,10 @@ impl BlackWidowNic {
         all
     }
 
+    /// Starts a traffic run.
     ///
     /// # Errors
-    /// See [`SpecError`]; a run in progress is not disturbed.
+    /// See [`SpecError`]; a run in progress then continues.
     pub fn start_traffic(&mut self, now: Time, spec: TrafficSpec) -> Result<(), SpecError> {
         let Self { config, .. } = self;
         let nonce = Rng::new(config.seed ^ now.as_ps(), u64::from(config.processor)).next_u64();
@@ -291,23 +286,23 @@ impl BlackWidowNic {
             .start(now, spec, source, |processor| Some(processor.into()))
     }
 
-    /// Keeps runs that start from now on out of the last `bytes` of every memory.
+    /// Excludes the last `bytes` of every memory from later runs.
     pub(super) fn reserve_memory(&mut self, bytes: u64) {
         self.runs.reserve(bytes);
     }
 
-    /// Remote writes executed here so far.
+    /// Number of writes of other processors executed here.
     pub(super) fn writes_served(&self) -> u64 {
         self.responder.counters.writes_served
     }
 
-    /// Stops the current run, if any, from issuing; outstanding messages are still awaited.
+    /// Stops issuing messages of the current run, if any, but still waits for outstanding ones.
     pub fn stop_traffic(&mut self) {
         self.runs.stop();
     }
 
-    /// This NIC's report on `run` as source and target. Without a run: the last one started here,
-    /// else the last one announced here. `None` if nothing is known.
+    /// This NIC's report on `run`, as source and target. Without `run`: of the last run started
+    /// here, or else of the last one announced here. `None` if no such run is known.
     pub fn traffic_report(&self, run: Option<u64>) -> Option<TrafficReport> {
         let no_atomics = |_| unreachable!("this NIC has no atomic operations");
         let checker = &self.responder.checker;
@@ -357,8 +352,8 @@ impl BlackWidowNic {
         self.runs.answered(now, pending.posted, request, answered);
     }
 
-    /// Processes what has arrived on port `index`: all responses, and requests while there is room
-    /// for their responses.
+    /// Processes arrivals on port `index`: all responses, and requests while there is room for
+    /// their responses.
     fn receive(&mut self, now: Time, index: usize) {
         while self.ports[index].receive(Vc::Response) {
             let packet = self.ports[index].packet(Vc::Response);
@@ -395,13 +390,11 @@ impl BlackWidowNic {
     }
 }
 
-/// Kind of a complete packet, by its first and last phit.
+/// Kind of a complete packet, from its first and last phit.
 enum Envelope {
-    /// Healthy and not source-routed: a request or response, if it decodes.
+    /// Undamaged and not source-routed: a request or response, if it can be decoded.
     Memory,
-    /// The reply to a maintenance packet.
     Reply(Maintenance),
-    /// Discarded and counted.
     Discarded,
 }
 
@@ -517,7 +510,7 @@ impl Node for BlackWidowNic {
     }
 }
 
-/// Issues the requests of a run to the slices.
+/// Issues the requests of a run on their slices.
 struct SliceIssuer<'a> {
     now: Time,
     requester: &'a mut Requester,

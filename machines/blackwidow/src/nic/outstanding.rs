@@ -1,9 +1,9 @@
-//! Requests awaiting a response, by transaction id.
+//! Requests that await their response, by transaction id.
 //!
-//! A transaction id has 20 bits: the low ones hold the [slot](phitwire::nic::slab), the others the
+//! A transaction id has 20 bits: the low ones are the [slot](phitwire::nic::slab), the others the
 //! [period](phitwire::nic::periods) in which the request was posted, modulo their range. A response
-//! to a request that has timed out, or that a predecessor posted, finds another period or no
-//! request, and is recognised as late; it never completes another request.
+//! to a request that has timed out, or that a predecessor posted, matches no request with this slot
+//! and period. It is recognised as late and never completes another request.
 
 use phitwire::nic::RunRequest;
 use phitwire::nic::periods::Periods;
@@ -12,10 +12,10 @@ use phitwire::time::Time;
 
 /// Bits of a transaction id in a packet.
 pub const TID_BITS: u32 = 20;
-/// Maximum number of outstanding requests of a NIC: four bits remain for the period.
+/// Maximum number of outstanding requests of a NIC, which leaves four bits for the period.
 pub const MAX_OUTSTANDING: u32 = 1 << 16;
 
-/// A transaction id: names one outstanding request of one NIC.
+/// A transaction id, which identifies one outstanding request of one NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tid(u32);
 
@@ -30,7 +30,7 @@ impl Tid {
     }
 }
 
-/// The origin of a request.
+/// The part of the NIC that gets the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asker {
     /// The caller of `post`, which gets a completion.
@@ -40,7 +40,6 @@ pub(crate) enum Asker {
     Run(RunRequest),
 }
 
-/// A request awaiting its response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pending {
     pub address: u64,
@@ -58,18 +57,17 @@ impl Entry for Pending {
     }
 }
 
-/// Bits that address a slot among `capacity`.
+/// Number of bits that address a slot among `capacity`.
 const fn index_bits(capacity: u32) -> u32 {
     capacity.next_power_of_two().ilog2()
 }
 
 /// Factor by which periods must be longer than with 16,384 slots: more slots leave fewer bits for
-/// the period, which must stay distinguishable for as long.
+/// the period, but ids must stay distinguishable for the same time.
 pub(crate) const fn longer_periods(capacity: u32) -> u64 {
     1 << index_bits(capacity).saturating_sub(14)
 }
 
-/// The outstanding requests of one NIC.
 #[derive(Clone, Debug)]
 pub(crate) struct Outstanding {
     pub slab: Slab<Pending>,
@@ -77,10 +75,10 @@ pub(crate) struct Outstanding {
 }
 
 impl Outstanding {
-    /// Room for `capacity` requests at once, starting in the current period of `periods`.
+    /// Room for `capacity` outstanding requests, starting in the current period of `periods`.
     ///
     /// # Panics
-    /// If `capacity` is zero or above [`MAX_OUTSTANDING`]; the configuration checks it first.
+    /// If `capacity` is zero or above [`MAX_OUTSTANDING`]; the configuration is checked earlier.
     pub(crate) fn new(capacity: u32, periods: Periods) -> Self {
         assert!(
             (1..=MAX_OUTSTANDING).contains(&capacity),
@@ -110,7 +108,7 @@ impl Outstanding {
         tid.bits() & ((1 << self.index_bits) - 1)
     }
 
-    /// Whether `tid` is of the period in which its slot was last used.
+    /// Whether `tid` matches the period in which its slot was last used.
     #[inline]
     pub(crate) fn is_recent(&self, tid: Tid) -> bool {
         let index = self.index(tid);
@@ -118,7 +116,7 @@ impl Outstanding {
         period.is_some_and(|period| self.tid(index, period) == tid)
     }
 
-    /// Begins a request; `None` if no slot is left in the current period.
+    /// Begins a request; `None` if no slot is available in the current period.
     ///
     /// `pending.posted` must not precede that of any earlier request.
     #[inline]
@@ -127,14 +125,13 @@ impl Outstanding {
         Some(self.tid(index, period))
     }
 
-    /// The request that `tid` names, if it is outstanding.
     #[inline]
     pub(crate) fn get(&self, tid: Tid) -> Option<&Pending> {
         let pending = self.slab.get(self.index(tid));
         pending.filter(|_| self.is_recent(tid))
     }
 
-    /// Ends the request that `tid` names: its response has arrived.
+    /// Ends a request whose response has arrived.
     ///
     /// # Panics
     /// If `tid` is not outstanding; check [`get`](Self::get) first.
@@ -143,8 +140,8 @@ impl Outstanding {
         self.slab.finish(self.index(tid));
     }
 
-    /// Notes a response to a request that is not outstanding. True if it is the late response of a
-    /// request that timed out; its slot leaves quarantine.
+    /// Handles a response to a request that is not outstanding. Returns true if it is the late
+    /// response to a request that timed out, whose slot then leaves quarantine.
     pub(crate) fn late(&mut self, tid: Tid) -> bool {
         self.is_recent(tid) && self.slab.release(self.index(tid))
     }
@@ -173,7 +170,6 @@ mod tests {
         successor(capacity, Time::ZERO)
     }
 
-    /// A successor that starts at `now`, with periods of two seconds.
     fn successor(capacity: u32, now: Time) -> Outstanding {
         let timeout = Duration::from_ms(2_000);
         let longer = longer_periods(capacity);
@@ -239,7 +235,7 @@ mod tests {
         assert_eq!(table.get(new).unwrap().address, 2);
     }
 
-    /// Incarnations killed with requests outstanding, whose responses arrive at any later time.
+    /// Incarnations are killed with requests outstanding, whose responses arrive at any later time.
     #[test]
     fn no_id_comes_again_within_a_minute_whatever_was_killed() {
         for (seed, capacity) in (0..1_000).flat_map(|seed| [(seed, 3), (seed, 40_000)]) {

@@ -1,4 +1,4 @@
-//! One port of a NIC: converts packets to and from the phits of one link.
+//! A port of a NIC: converts packets to and from the phits of one link.
 
 use std::collections::VecDeque;
 
@@ -13,18 +13,17 @@ use phitwire::time::Time;
 
 /// Maximum number of requests queued for the link, beyond its retry buffer.
 pub(super) const REQUEST_QUEUE: usize = 1024;
-/// Responses that may be queued for the link before the port stops accepting requests.
+/// Maximum number of responses queued for the link before the port stops accepting requests.
 pub(super) const RESPONSE_QUEUE: usize = 64;
 
-/// Assembles the packet of one virtual channel from its phits.
+/// Assembles the packets of one virtual channel from phits.
 #[derive(Clone, Debug, Default)]
 struct Assembly {
     packet: PacketBuf,
-    /// Discard phits up to the end of packet.
+    /// Whether to discard phits up to the end of packet.
     skipping: bool,
 }
 
-/// A link and the packets queued for it.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub link: LinkPort<Lcb>,
@@ -45,24 +44,24 @@ impl Port {
         }
     }
 
-    /// Requests and responses queued for the link.
+    /// Number of requests and responses queued for the link.
     pub(crate) fn waiting(&self) -> [u64; 2] {
         [self.requests.len() as u64, self.responses.len() as u64]
     }
 
-    /// Whether a request can be sent at once, without queueing.
+    /// Whether a request can be sent without queueing.
     #[inline]
     pub(crate) fn request_can_go(&self) -> bool {
         self.requests.is_empty() && self.link.end().can_begin(Vc::Request)
     }
 
-    /// Whether a request can be sent or at least queued.
+    /// Whether a request can be sent or queued.
     #[inline]
     pub(crate) fn request_has_room(&self) -> bool {
         self.requests.len() < REQUEST_QUEUE || self.request_can_go()
     }
 
-    /// Whether a response can be sent or at least queued.
+    /// Whether a response can be sent or queued.
     #[inline]
     pub(crate) fn response_has_room(&self) -> bool {
         self.responses.len() < RESPONSE_QUEUE
@@ -76,10 +75,10 @@ impl Port {
         }
     }
 
-    /// Sends or queues a request; `tid` identifies it if it has to be queued.
+    /// Sends or queues a request; `tid` identifies it in the queue.
     ///
     /// # Panics
-    /// Without room: check [`request_has_room`](Self::request_has_room) first.
+    /// If there is no room; check [`request_has_room`](Self::request_has_room) first.
     #[inline]
     pub(crate) fn send_request(&mut self, tid: Option<Tid>, packet: &PacketBuf) {
         if self.request_can_go() {
@@ -96,7 +95,7 @@ impl Port {
     /// Sends or queues a response.
     ///
     /// # Panics
-    /// Without room: check [`response_has_room`](Self::response_has_room) first.
+    /// If there is no room; check [`response_has_room`](Self::response_has_room) first.
     #[inline]
     pub(crate) fn send_response(&mut self, packet: &PacketBuf) {
         if self.responses.is_empty() && self.link.end().can_begin(Vc::Response) {
@@ -110,8 +109,8 @@ impl Port {
         }
     }
 
-    /// Moves queued packets onto the link. Drops and counts requests that, according to `waits`,
-    /// are no longer outstanding.
+    /// Moves queued packets to the link. Drops and counts requests that are no longer outstanding
+    /// according to `waits`.
     pub(crate) fn flush(&mut self, waits: impl Fn(Tid) -> bool) {
         while !self.responses.is_empty() && self.link.end().can_begin(Vc::Response) {
             let packet = self.responses.pop_front().expect("the queue is not empty");
@@ -129,9 +128,9 @@ impl Port {
         }
     }
 
-    /// Takes phits of `vc` up to an end of packet. True if [`packet`](Self::packet) is now
-    /// complete, whatever its end says; false if no phit is left. Packets that cannot be assembled
-    /// are counted and dropped.
+    /// Takes phits of `vc` up to an end of packet. Returns true if [`packet`](Self::packet) is now
+    /// complete, whatever its end says, and false if no phit is left. Packets that cannot be
+    /// assembled are counted and dropped.
     #[inline]
     pub(crate) fn receive(&mut self, vc: Vc) -> bool {
         let Assembly { packet, skipping } = &mut self.assemblies[vc.index()];

@@ -1,4 +1,4 @@
-//! The requesting side: sends requests, matches responses, times out.
+//! The requesting side: sends requests, matches responses and handles timeouts.
 
 use std::collections::VecDeque;
 
@@ -14,14 +14,12 @@ use super::port::Port;
 use phitwire::nic::periods::Periods;
 use phitwire::time::{Duration, Time};
 
-/// Why a request was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
-    /// Too many requests are outstanding, too many completions wait to be fetched, or the ids of
-    /// this period are used up or belong to a predecessor: others become free in a few seconds.
+    /// Too many requests are outstanding or too many completions are not fetched, or this period
+    /// has no more ids for this NIC. New ids become available after a few seconds.
     #[error("too many requests are outstanding")]
     TooMany,
-    /// The queue of the request's slice is full.
     #[error("the queue of the link is full")]
     QueueFull,
     #[error("port {0} does not exist")]
@@ -32,47 +30,39 @@ pub enum PostError {
     Route,
 }
 
-/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The bytes are in the target's memory.
+    /// The data is in the target's memory.
     Written,
-    /// The bytes read, in the first `len` of `data`.
+    /// The bytes read are the first `len` of `data`.
     Read {
-        /// The bytes; zero from `len` on.
+        /// Bytes from `len` on are zero.
         data: [u8; 32],
-        /// Number of bytes requested.
         len: u8,
     },
-    /// The target refused the request.
     Refused {
-        /// The target's reason.
         status: Status,
     },
     /// No response arrived in time. The request may or may not have been executed.
     TimedOut,
 }
 
-/// The completion of a posted request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The id that [`post`](super::BlackWidowNic::post) returned.
     pub tid: Tid,
-    /// The target processor.
     pub dest: u16,
-    /// The first address requested.
     pub address: u64,
-    /// When the request was posted.
     pub posted: Time,
     /// When the response was processed, or the request timed out.
     pub completed: Time,
     pub outcome: Outcome,
 }
 
-/// The slice for a request to `address`, of `slices` (1 to 4).
+/// The slice for a request to `address`, if there are `slices` slices (1 to 4).
 ///
-/// It depends only on the address above the 64-byte block, so requests to one address take one
-/// slice and stay in order. It depends on all of those bits, so the hash bits that choose the
+/// It depends only on the address bits above the 64-byte block, so requests to one address take one
+/// slice and stay in order. It depends on all of those bits, so the hash bits that select the
 /// uplink within a slice keep their diversity (compare BlackWidow sec. 7.8.2, on routers of
 /// successive ranks).
 #[inline]
@@ -81,7 +71,7 @@ pub const fn slice_of(address: u64, slices: usize) -> usize {
     (mixed as usize * slices) >> 32
 }
 
-/// A response and its request.
+/// A response with its request, or the timeout of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     pub tid: Tid,
@@ -89,14 +79,13 @@ pub(crate) struct Answer {
     pub outcome: Outcome,
 }
 
-/// The requesting side of a NIC.
 #[derive(Debug)]
 pub(crate) struct Requester {
     processor: u16,
     timeout: Duration,
     pub outstanding: Outstanding,
     completions: VecDeque<Completion>,
-    /// Requests of the user that are outstanding or whose completion was not fetched.
+    /// Requests of the user that are outstanding or whose completion is not fetched.
     user_open: usize,
     max_user_open: usize,
     pub counters: NicCounters,
@@ -120,7 +109,6 @@ impl Requester {
         }
     }
 
-    /// Whether the user may post another request.
     pub(crate) fn user_has_room(&self) -> bool {
         self.user_open < self.max_user_open
     }
@@ -164,7 +152,7 @@ impl Requester {
         Ok(tid)
     }
 
-    /// Matches a response packet; counts it and returns `None` if it matches no request.
+    /// Matches a response packet. Counts it and returns `None` if it matches no request.
     #[inline]
     pub(crate) fn answer(&mut self, packet: &[Phit]) -> Option<Answer> {
         let (dest, response) = match decode_response(packet) {
@@ -221,7 +209,6 @@ impl Requester {
         })
     }
 
-    /// The next request that has timed out.
     #[inline]
     pub(crate) fn expire(&mut self, now: Time) -> Option<Answer> {
         let (at, oldest) = self.outstanding.slab.times_out(self.timeout)?;
@@ -237,7 +224,6 @@ impl Requester {
         })
     }
 
-    /// See [`Node::stood_still`](phitwire::node::Node::stood_still).
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         let slab = &mut self.outstanding.slab;
         slab.stood_still(now, span, self.timeout);
@@ -248,7 +234,6 @@ impl Requester {
         self.outstanding.slab.next_deadline(self.timeout)
     }
 
-    /// Queues the completion of a user's request.
     pub(crate) fn complete(&mut self, now: Time, answer: Answer) {
         let asked = answer.pending;
         self.completions.push_back(Completion {
@@ -261,7 +246,6 @@ impl Requester {
         });
     }
 
-    /// The next completion, oldest first.
     pub(crate) fn poll_completion(&mut self) -> Option<Completion> {
         let completion = self.completions.pop_front()?;
         self.user_open -= 1;

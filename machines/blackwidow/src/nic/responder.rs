@@ -11,7 +11,7 @@ use phitwire::nic::memory::Memory;
 use phitwire::nic::programs::{Programs, is_registered};
 use phitwire::nic::traffic_spec::Operation;
 
-/// The local memory and the traffic runs that write into it.
+/// The local memory, and the traffic runs that write to it.
 #[derive(Debug)]
 pub(crate) struct Responder {
     processor: u16,
@@ -32,8 +32,8 @@ impl Responder {
         }
     }
 
-    /// Executes the request in `packet` and writes the response into `out`. False without a
-    /// response: the packet is not a request to this processor, which is counted.
+    /// Executes the request in `packet` and writes the response to `out`. Returns false, after
+    /// counting the packet, if it is not a request to this processor.
     #[inline]
     pub(crate) fn serve(&mut self, packet: &[Phit], out: &mut PacketBuf) -> bool {
         let asked = match decode_request(packet) {
@@ -115,7 +115,7 @@ impl Responder {
     #[cold]
     fn announced(&mut self, source: u16, data: &[u8]) -> Result<(), Status> {
         let parsed = Announcement::parse(data);
-        // Reject runs with operations that this family lacks: other families have more.
+        // Reject runs with operations that this machine lacks, although other machines have them.
         let ours = parsed.filter(|(_, told)| told.op != Operation::Amo && told.size <= 32);
         let Some((purpose, announcement)) = ours else {
             self.counters.refused_unsupported += 1;

@@ -1,4 +1,4 @@
-//! Traffic runs between two NICs over links that lose, stop and recover.
+//! Traffic runs between two NICs over links that lose frames, stop and recover.
 
 use phitwire_framing::carrier::frame::LinkEnd;
 
@@ -21,7 +21,6 @@ fn start(pair: &mut Pair, spec: TrafficSpec) {
     pair.nics[0].start_traffic(pair.now, spec).unwrap();
 }
 
-/// Runs `spec` on `a` to its end.
 fn run(pair: &mut Pair, spec: TrafficSpec) -> TrafficReport {
     let run = spec.run;
     start(pair, spec);
@@ -29,20 +28,17 @@ fn run(pair: &mut Pair, spec: TrafficSpec) -> TrafficReport {
     merged(pair, run)
 }
 
-/// Stops the current run.
 fn stop(pair: &mut Pair, run: u64) -> TrafficReport {
     pair.nics[0].stop_traffic();
     pair.until_traffic_is_done(SECOND);
     merged(pair, run)
 }
 
-/// Restarts `b` as another incarnation.
 fn restart_b(pair: &mut Pair) {
     let again = config(LinkEnd::B, 1, 2).build().unwrap();
     pair.nics[1] = BlackWidowNic::new(again, pair.now);
 }
 
-/// Some, but not all, of the gets are corrupted.
 #[track_caller]
 fn assert_some_corrupted(report: &TrafficReport) {
     let is_some = report.corrupted > 0 && report.corrupted < report.acknowledged;
@@ -97,7 +93,7 @@ fn a_run_of_gets_is_verified_and_finds_damage() {
         assert!(report.is_clean(), "{report:?}");
         assert_eq!(report.acknowledged, 1_000, "{report:?}");
     }
-    // The canary: one bit of the target's memory is wrong.
+    // Canary: one bit of the target's memory is wrong.
     start(&mut pair, of_gets(50, 5, 0));
     pair.run(Duration::from_ms(1));
     let address = (1 << 19) + u64::from(A) * 64 * 64 + 64 * 7 + 4;
@@ -111,7 +107,7 @@ fn a_run_of_gets_is_verified_and_finds_damage() {
     assert_some_corrupted(&stop(&mut pair, 50));
 }
 
-/// Regression: zeros passed for the bytes that gets of up to five expected.
+/// Regression: gets of up to five bytes accepted zeros.
 #[test]
 fn canary_zeros_in_a_memory_that_has_lived_all_the_time_are_wrong_at_every_size() {
     for size in [1, 2, 5, 8, 32] {
@@ -125,7 +121,7 @@ fn canary_zeros_in_a_memory_that_has_lived_all_the_time_are_wrong_at_every_size(
     }
 }
 
-/// Regression: everything that gets found in the new memory was called corrupted.
+/// Regression: everything that gets found in the new memory was reported as corrupted.
 #[test]
 fn gets_from_a_target_that_was_started_again_are_not_called_corrupted() {
     for size in [1, 3, 8, 32] {
@@ -147,7 +143,8 @@ fn gets_from_a_target_that_was_started_again_are_not_called_corrupted() {
     }
 }
 
-/// Regression: a target that had met the predecessor of a restarted source was called unreachable.
+/// Regression: a target that had met the predecessor of a restarted source was reported as
+/// unreachable.
 #[test]
 fn a_run_of_an_older_number_is_refused_and_called_that() {
     let mut pair = Pair::new(1);
@@ -182,7 +179,7 @@ fn both_directions_under_loss_are_exact() {
     let report = merged(&pair, 9);
     assert!(report.is_clean(), "{report:?}");
     assert!(report.delivered > 1_000);
-    // All four slices carried part of the traffic.
+    // All four slices carried a part of the traffic.
     for port in 0..4 {
         assert!(pair.nics[0].lcb(port).unwrap().counters().tx_packets > 50);
     }
@@ -221,7 +218,7 @@ fn a_target_that_does_not_exist_is_unreachable_not_endless() {
     let report = run(&mut pair, spec);
     assert_eq!((report.unreachable, report.delivered), (1, 100));
     assert!(!report.is_clean());
-    // The announcement, eight quick repeats and two even ones.
+    // The announcement, eight quick repetitions and two even ones.
     assert_eq!(pair.nics[1].counters().discard_misrouted, 11);
 }
 
@@ -237,7 +234,7 @@ fn a_dead_slice_does_not_hold_up_the_others() {
     lcb.link_down(now, input);
     pair.run(Duration::from_ms(5));
     let before = merged(&pair, 6).delivered;
-    // Requests inside the failed slice time out; then the window is free for the others.
+    // Requests in the failed slice time out, and then the others can use the window.
     pair.run(Duration::from_ms(60));
     assert!(merged(&pair, 6).delivered > before + 1_000);
     let report = stop(&mut pair, 6);

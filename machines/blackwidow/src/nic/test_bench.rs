@@ -1,4 +1,4 @@
-//! Test benches for NICs: two connected to each other, and one with a passive peer.
+//! Test benches for NICs: two that are connected to each other, and one with a passive peer.
 
 use phitwire_framing::carrier::frame::LinkEnd;
 use phitwire_framing::yarc::packet::{PacketBuf, Vc};
@@ -44,14 +44,13 @@ pub(super) fn config(end: LinkEnd, slices: u16, epoch: u32) -> NicConfigBuilder 
         .request_timeout(Duration::from_ms(50))
 }
 
-/// Two NICs back to back.
 pub(super) type Pair = Joined<BlackWidowNic>;
 
 pub trait NicPair: Sized {
     fn with(a: NicConfigBuilder, b: NicConfigBuilder) -> Self;
     fn new(slices: u16) -> Self;
     fn wait_for_links(&mut self);
-    /// Runs until the run that one NIC (or both) started is done.
+    /// Steps until the run that one or both NICs started is done.
     fn until_traffic_is_done(&mut self, limit: Duration);
 }
 
@@ -85,8 +84,8 @@ pub(super) fn events(nic: &mut BlackWidowNic) -> Vec<NicEvent> {
     std::iter::from_fn(|| nic.poll_event()).collect()
 }
 
-/// A link end without a NIC, in place of `b`: it sends the phits given to it and keeps those
-/// received, returning credits only on request.
+/// A link end without a NIC, in place of `b`. It sends the phits given to it, keeps those received,
+/// and returns credits only on request.
 pub(super) struct RawPeer {
     pub nic: BlackWidowNic,
     pub lcb: Lcb,
@@ -138,7 +137,7 @@ impl RawPeer {
         }
     }
 
-    /// Sends `packet` if the link can accept it; false if not.
+    /// Sends `packet` if the link can accept it, and returns whether it did.
     pub(super) fn send(&mut self, vc: Vc, packet: &PacketBuf) -> bool {
         let can = self.lcb.can_begin(vc);
         if can {
@@ -150,7 +149,8 @@ impl RawPeer {
         can
     }
 
-    /// Takes all whole packets of `vc` out of the input queue and returns their credits.
+    /// Takes all complete packets of `vc` from the input queue, and returns their credits to the
+    /// sender.
     pub(super) fn take(&mut self, vc: Vc) -> Vec<PacketBuf> {
         let (mut packets, mut packet) = (Vec::new(), PacketBuf::new());
         while self.input.ready(vc) {

@@ -8,7 +8,6 @@ use super::torus::{Torus, TorusCounters, TorusLinks};
 use phitwire::reproduce::{Kind, Row, Settings, Source, Table, Tolerance};
 use phitwire::rng::Rng;
 
-/// A line of table 4.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
     pub processors: u32,
@@ -16,9 +15,8 @@ pub struct Line {
     pub torus_radix: u32,
     /// Printed: mean contention of the torus, mean worst-case contention, and their quotient.
     torus: [f64; 3],
-    /// Printed: ranks of the fat tree.
     ranks: u8,
-    /// Printed: mean worst-case contention of the fat tree for each of [`PATHS`].
+    /// Printed: mean worst-case contention of the fat tree for each number of [`PATHS`].
     fat_tree: [f64; PATHS.len()],
 }
 
@@ -39,7 +37,7 @@ const fn line(
 }
 
 /// Table 4 as printed.
-#[rustfmt::skip] // A line of the paper is a line here.
+#[rustfmt::skip] // One row of the paper per line.
 pub const LINES: [Line; 9] = [
     line(64, 4, [0.5, 2.46, 4.92], 1, [1.00, 1.00, 1.00, 1.00, 1.00, 1.00]),
     line(216, 6, [0.75, 3.92, 5.23], 2, [4.50, 2.97, 2.07, 1.53, 1.18, 1.00]),
@@ -52,10 +50,11 @@ pub const LINES: [Line; 9] = [
     line(32_768, 32, [4.0, 14.51, 3.63], 3, [7.64, 5.04, 3.48, 2.54, 1.97, 1.61]),
 ];
 
-/// Allowed distance of a mean from the printed one.
+/// Allowed deviation of a mean from the printed one.
 const TOLERANCE: Tolerance = Tolerance::Relative(0.05);
 
-/// The measurement for a line of the table. Made in parts, on any number of threads, and summed.
+/// The measurement for a row of the table. Parts may be measured in any number of threads and
+/// added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     pub fat_tree: WorstLinks,
@@ -72,7 +71,6 @@ impl Seen {
     }
 }
 
-/// The networks of a line.
 #[derive(Debug)]
 pub struct Networks {
     fat_tree: FatTree,
@@ -80,10 +78,11 @@ pub struct Networks {
 }
 
 impl Networks {
+    /// Generates the networks of a row.
     ///
     /// # Panics
-    /// If the network cannot be generated, or its ranks differ from the printed ones: the lines are
-    /// constants.
+    /// If the network cannot be generated, or its ranks differ from the printed ones. Neither can
+    /// happen, because the rows are constants.
     pub fn new(line: &Line) -> Self {
         let fat_tree = FatTree::new(line.processors).expect("every line of the table has a tree");
         assert_eq!(fat_tree.ranks(), line.ranks, "ranks of {}", line.processors);
@@ -92,8 +91,8 @@ impl Networks {
         Self { fat_tree, torus }
     }
 
-    /// Measures permutations `first..first + count` of `seed`. Each has its own random stream, so a
-    /// run may be divided arbitrarily.
+    /// Measures permutations `first..first + count` of `seed`. Each has a separate random stream,
+    /// so a run may be divided arbitrarily.
     pub fn measure(&self, seed: u64, first: u64, count: u64) -> Seen {
         let members = self.torus.nodes();
         let mut permutation = Permutation::new(members);
@@ -112,7 +111,7 @@ impl Networks {
     }
 }
 
-/// Measures all [`LINES`], dividing the permutations of each as the settings say; the result does
+/// Measures all [`LINES`], with the permutations divided according to the settings. The result does
 /// not depend on the division.
 pub fn seen(settings: &Settings<'_>) -> [Seen; LINES.len()] {
     let seed = settings.seed;
@@ -121,7 +120,7 @@ pub fn seen(settings: &Settings<'_>) -> [Seen; LINES.len()] {
         let all = Mutex::new(Seen::default());
         (settings.divided)(settings.permutations, &|trials| {
             let more = networks.measure(seed, trials.start, trials.end - trials.start);
-            // Ignore poisoning: no holder can panic, since it only adds counts.
+            // Ignore poisoning: holders of the lock only add counts and cannot panic.
             let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
             *all = all.plus(more);
         });
@@ -129,7 +128,7 @@ pub fn seen(settings: &Settings<'_>) -> [Seen; LINES.len()] {
     })
 }
 
-/// Compares the measurement of each of [`LINES`] with the printed values.
+/// Compares the measurements with the printed values.
 pub fn table(seen: &[Seen; LINES.len()]) -> Table {
     let row = |label: String, paper, ours| {
         Row::new(Kind::Count, Source::Paper, label, paper, ours, TOLERANCE)
@@ -200,8 +199,8 @@ mod tests {
         })
     }
 
-    /// The most loaded link of a permutation scatters by at most an eighth around its mean, so the
-    /// mean of 40 by 2 %; that of 10,000 was within 1.5 % of the printed one.
+    /// The most loaded link of a permutation deviates by at most an eighth from its mean, so the
+    /// mean of 40 deviates by 2 %. The mean of 10,000 was within 1.5 % of the printed one.
     #[test]
     fn table_4_stands_already_with_few_permutations() {
         let table = table(&seen(FEW));
@@ -237,7 +236,7 @@ mod tests {
         assert_eq!(mixed, whole);
     }
 
-    /// Detects a model that differs from ours only in which paths a transfer takes.
+    /// A model that differs only in the paths of a transfer is detected.
     #[test]
     fn another_set_of_paths_is_told() {
         let mut seen = seen(FEW);
@@ -256,7 +255,7 @@ mod tests {
         let table = table(&seen);
         assert!(!table.within());
         let outside: Vec<_> = table.rows.iter().filter(|row| !row.within()).collect();
-        // One path leaves no set, all of them no choice, and two are close.
+        // One path leaves no choice of set, all paths leave none either, and two are close.
         assert!(outside.len() >= 20, "{outside:?}");
         for row in outside {
             let differs = ["np=2", "np=4", "np=8", "np=16"];

@@ -1,12 +1,12 @@
 //! Link loads of a radix-64 fat tree under a permutation (BlackWidow sec. 7.8.1).
 //!
-//! The tree is a generated network, and its registers define where a path leads
-//! ([`FoldedClos::route`]). Walking every path of 10,000 permutations would take hours. So each
-//! link is walked to once, when the tree is made, and assigned a counter; a permutation then only
-//! counts. Path (v, j) takes uplink v of the leaf router and, if it has to climb to rank 3, uplink
-//! j of the rank-2 router. The counters of the 32 links that differ only in v are adjacent, so the
-//! loads for 2, 4, .. 32 paths per transfer are sums over the counts for one. A test compares this
-//! with walking every path.
+//! The tree is a generated network, and its registers determine the paths ([`FoldedClos::route`]).
+//! Following every path of 10,000 permutations would take hours. So the path to each link is
+//! followed once, when the tree is built, and the link is assigned a counter; permutations then
+//! only count. Path (v, j) takes uplink v of the leaf router and, if it climbs to rank 3, uplink j
+//! of the rank-2 router. The counters of the 32 links that differ only in v are adjacent, so the
+//! loads for 2, 4, .. 32 paths per transfer are sums over the counts for one path. A test compares
+//! this with following every path.
 
 use crate::route::registers::NO_PORT;
 use crate::route::registers::PORTS;
@@ -15,16 +15,16 @@ use crate::topology::{BlackWidowSpec, ClosWiring, FoldedClos, SpecError};
 use phitwire::net::{End, Link, NodeRef, PortSet};
 use phitwire::rng::Rng;
 
-/// Uplinks of a router: half of its 64 ports.
+/// Number of uplinks of a router: half of its 64 ports.
 pub const WAYS: usize = 32;
 /// Numbers of paths per transfer, as in table 4.
 pub const PATHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 
-/// Sums over permutations: integers, so the order of addition does not matter.
+/// Sums over permutations. They are integers, so the order of addition does not matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorstLinks {
     pub permutations: u64,
-    /// Paths over the most loaded link, for each of [`PATHS`].
+    /// Number of paths over the most loaded link, for each number of [`PATHS`].
     pub paths: [u64; PATHS.len()],
 }
 
@@ -38,7 +38,7 @@ impl WorstLinks {
         self
     }
 
-    /// Mean load of the most loaded link in injection bandwidths, for each of [`PATHS`].
+    /// Mean load of the most loaded link in injection bandwidths, for each number of [`PATHS`].
     pub fn mean(&self) -> [f64; PATHS.len()] {
         let transfers = |i: usize| (PATHS[i] as u64 * self.permutations) as f64;
         core::array::from_fn(|i| self.paths[i] as f64 / transfers(i))
@@ -48,7 +48,7 @@ impl WorstLinks {
 /// A directed link: its id, and whether it is used from its end `a`.
 type Directed = (u32, bool);
 
-/// A fat tree of radix-64 routers; a leaf router has 32 processors and 32 uplinks.
+/// A fat tree of radix-64 routers. A leaf router has 32 processors and 32 uplinks.
 #[derive(Debug)]
 pub struct FatTree {
     topology: FoldedClos,
@@ -102,7 +102,6 @@ impl FatTree {
         &self.topology
     }
 
-    /// Ranks of routers.
     pub fn ranks(&self) -> u8 {
         let ranks = self.topology.routers().map(|(_, router)| router.rank);
         ranks.max().unwrap_or(0)
@@ -118,8 +117,8 @@ impl FatTree {
             }
     }
 
-    /// The counters of the links between routers on path (`v`, `j`), first up, last down, and their
-    /// number.
+    /// The counters of the links between routers on path (`v`, `j`), upwards and then downwards,
+    /// and their number.
     #[inline]
     fn places(
         &self,
@@ -142,7 +141,7 @@ impl FatTree {
         ([first, second, third, last], 4)
     }
 
-    /// The links between routers on path (`v`, `j`), following the registers.
+    /// The links between routers on path (`v`, `j`), according to the registers.
     fn walk(&self, source: u32, destination: u32, (v, j): (usize, usize)) -> Vec<Directed> {
         let number = self.topology.processors[destination as usize].number;
         let mut ways = [v, j].into_iter();
@@ -173,7 +172,8 @@ impl FatTree {
             .collect()
     }
 
-    /// Walks to every link between routers and checks that links and counters match one to one.
+    /// Follows a path to every link between routers, and checks that links and counters match one
+    /// to one.
     fn assert_places(&self) {
         let mut link_of: Vec<Option<Directed>> = vec![None; self.counters()];
         let mut visit = |source: usize, destination: usize, way| {
@@ -220,10 +220,10 @@ impl FatTree {
 #[derive(Debug)]
 pub struct TreeCounters<'t> {
     tree: &'t FatTree,
-    /// One path per transfer.
+    /// Counts for one path per transfer.
     counts: Vec<u16>,
-    /// Transfers that each processor receives: the load of its link, which all paths of a transfer
-    /// take.
+    /// Number of transfers that each processor receives: the load of its link, which all paths of a
+    /// transfer take.
     received: Vec<u16>,
 }
 
@@ -236,7 +236,7 @@ impl<'t> TreeCounters<'t> {
         }
     }
 
-    /// The loads under a permutation: processor `i` sends to `destinations[i]` over paths that
+    /// The loads under a permutation: processor `i` sends to `destinations[i]`, over paths that
     /// start at a random one.
     ///
     /// # Panics
@@ -249,8 +249,8 @@ impl<'t> TreeCounters<'t> {
         }
     }
 
-    /// The most loaded link, given the most loaded ones between routers. Injection is even: every
-    /// processor sends one transfer.
+    /// Includes processors' own links in the most loaded links between routers. Injection is even:
+    /// every processor sends one transfer.
     fn with_own_links(&self, between_routers: [u64; PATHS.len()]) -> [u64; PATHS.len()] {
         let received = self.received.iter().copied().fold(0, u16::max);
         core::array::from_fn(|i| between_routers[i].max(u64::from(received) * PATHS[i] as u64))
@@ -272,11 +272,11 @@ impl<'t> TreeCounters<'t> {
     }
 }
 
-/// Paths over the most loaded link for each of [`PATHS`], from the counts for one path per
-/// transfer.
+/// Number of paths over the most loaded link for each number of [`PATHS`], from the counts for one
+/// path per transfer.
 ///
 /// A transfer with np paths uses every (32 / np)-th uplink of its leaf router, starting at a random
-/// one. So for twice as many paths the count of link v is the sum for links v and v + 32 / np, and
+/// one. So for twice as many paths, the count of link v is the sum for links v and v + 32 / np, and
 /// half as many counts remain.
 fn worst_of_strided(counts: &[u16]) -> [u64; PATHS.len()] {
     let mut largest = ([0; 32], [0; 16], [0; 8], [0; 4], [0; 2], [0; 1]);
@@ -301,7 +301,7 @@ fn worst_of_strided(counts: &[u16]) -> [u64; PATHS.len()] {
     between_routers.map(|counts| u64::from(of(counts)))
 }
 
-/// Adds to each count the one half the array further on.
+/// Adds the second half of an array of counts to the first half.
 fn folded<const N: usize, const HALF: usize>(counts: &[u16; N]) -> [u16; HALF] {
     const { assert!(HALF * 2 == N) };
     core::array::from_fn(|v| counts[v] + counts[v + HALF])
@@ -313,7 +313,7 @@ fn raise<const N: usize>(largest: &mut [u16; N], counts: [u16; N]) {
     }
 }
 
-/// One router with all processors: the generator's rank-1 routers have at most 32.
+/// One router with all processors, because the generator's rank-1 routers have at most 32.
 fn one_router(processors: u32) -> FoldedClos {
     let mut text = format!(
         "name = \"r1-{processors}\"\n[[chip]]\nname = \"r1-0\"\nrank = 1\nports = \"0-63\"\n\

@@ -20,7 +20,7 @@ impl TreeCounters<'_> {
     }
 }
 
-/// Walks every path of every transfer; returns the most paths over one link.
+/// Follows every path of every transfer, and returns the largest number of paths over one link.
 fn worst_by_walking(tree: &FatTree, to: &[u16], bits: &[u64], np: usize, step: usize) -> u64 {
     let mut paths = std::collections::BTreeMap::new();
     for ((source, &destination), &bits) in (0u32..).zip(to).zip(bits) {
@@ -73,7 +73,7 @@ fn one_router_is_no_more_loaded_than_its_processors_are() {
     let mut permutation = Permutation::new(64);
     permutation.shuffle(&mut Rng::new(2, 2));
     assert_eq!(of(permutation.destinations()), [1.0; PATHS.len()]);
-    // Not a permutation: three send to one.
+    // Not a permutation: three processors send to the same one.
     let mut crowd = permutation.destinations().to_vec();
     (crowd[1], crowd[2]) = (crowd[0], crowd[0]);
     assert_eq!(of(&crowd), [3.0; PATHS.len()]);

@@ -1,9 +1,9 @@
 //! Table 2: zero-load latency of a folded Clos and a 3-D torus (BlackWidow sec. 7.3).
 //!
 //! The printed Clos values match exactly with 20 ns per router, the estimate of footnote 3
-//! (BlackWidow sec. 7.1); the text does not say what they were computed with. The chip as built
-//! takes 31.25 ns (sec. 3), and cables take time. So the table recomputes the estimate and compares
-//! running networks with the chip's own figures.
+//! (BlackWidow sec. 7.1); the text does not say how they were computed. The actual chip takes 31.25
+//! ns (sec. 3), and cables take time. So the table recomputes the estimate, and compares simulated
+//! networks with the chip's own figures.
 
 use super::stated;
 use super::torus::Torus;
@@ -16,13 +16,12 @@ use phitwire::rng::Rng;
 use phitwire::sim::direct::CycleModel as _;
 use phitwire::sim::direct::{Config, Load, Report, Serial, Simulation, Traffic, Warmup};
 
-/// A column of table 2.
 #[derive(Clone, Copy, Debug)]
 struct Column {
     nodes: u32,
-    /// Shape of the torus; the text names those of the Cray XT3 but does not print them.
+    /// Shape of the torus. The text says that the shapes are those of the Cray XT3, but does not
+    /// print them.
     torus: [u32; 3],
-    /// Printed latencies, in nanoseconds.
     torus_ns: f64,
     clos_ns: f64,
 }
@@ -54,33 +53,32 @@ const COLUMNS: [Column; 4] = [
     },
 ];
 
-/// Pairs of nodes whose path is measured, per network. Their mean is within 0.2 % of that of all
-/// pairs.
+/// Number of pairs of nodes whose path is measured per network. Their mean is within 0.2 % of that
+/// of all pairs.
 pub const PAIRS: u32 = 200_000;
-/// Columns whose networks run in virtual time.
+/// Number of columns whose networks are simulated.
 const RUNNING: usize = 2;
 /// Half of the last printed digit.
 const PRINTED: Tolerance = Tolerance::Absolute(0.5);
-/// Four standard errors of the mean over some thousand packets, plus queueing.
+/// Four standard errors of the mean over several thousand packets, plus queueing.
 const SCATTER: Tolerance = Tolerance::Relative(0.01);
 /// A hundredth of a port's rate: almost no contention.
 const QUIET: u32 = 10_000;
 /// Phits of an average packet behind its head (footnote 3).
 const BEHIND_HEAD: f64 = 12.0;
-/// Ports of a torus router: two in each dimension and the processor's.
+/// Number of ports of a torus router: two in each dimension, and the processor's.
 const TORUS_PORTS: f64 = 7.0;
 
-/// Two different nodes, uniformly random.
 fn pair(rng: &mut Rng, nodes: u32) -> (u32, u32) {
     let source = rng.below(u64::from(nodes)) as u32;
     let step = 1 + rng.below(u64::from(nodes) - 1) as u32;
     (source, (source + step) % nodes)
 }
 
-/// Mean number of routers a packet passes, following the registers from router to router.
+/// Mean number of routers that a packet passes, following the registers from router to router.
 ///
 /// # Panics
-/// If a path does not end at its destination: the networks are generated.
+/// If a path does not end at its destination, which cannot happen in generated networks.
 pub fn routers_in_clos(topology: &FoldedClos, pairs: u32, rng: &mut Rng) -> f64 {
     let wiring = ClosWiring::new(topology);
     let mut routers = 0;
@@ -99,7 +97,7 @@ pub fn routers_in_clos(topology: &FoldedClos, pairs: u32, rng: &mut Rng) -> f64 
     routers as f64 / f64::from(pairs)
 }
 
-/// Mean number of routers a packet passes, those of source and destination included.
+/// Mean number of routers that a packet passes, including those of source and destination.
 pub fn routers_in_torus(torus: Torus, pairs: u32, rng: &mut Rng) -> f64 {
     let mut routers = 0;
     for _ in 0..pairs {
@@ -109,25 +107,25 @@ pub fn routers_in_torus(torus: Torus, pairs: u32, rng: &mut Rng) -> f64 {
     routers as f64 / f64::from(pairs)
 }
 
-/// The zero-load estimate of BlackWidow sec. 7.3: the delay of every router plus the packet length
+/// The zero-load estimate of BlackWidow sec. 7.3: the delay of every router, plus the packet length
 /// once.
 fn estimate_ns(routers: f64, port_gbps: f64) -> f64 {
     routers * stated::ROUTER_NS + stated::PACKET_BITS / port_gbps
 }
 
-/// Cycles of the chip in nanoseconds.
+/// Converts cycles of the chip to nanoseconds.
 fn ns(cycles: f64) -> f64 {
     cycles * BlackWidow::CYCLE.as_ps() as f64 / 1_000.0
 }
 
-/// Latency without contention, with the chip's routers and links of `link_cycles` cycles: one
-/// before each router, one after the last.
+/// Latency without contention, with the chip's routers and links of `link_cycles` cycles: one link
+/// before each router, and one after the last.
 fn expected_ns(routers: f64, link_cycles: u32) -> f64 {
     let links = (routers + 1.0) * f64::from(link_cycles);
     routers * stated::PIPELINE_NS + ns(links + BEHIND_HEAD)
 }
 
-/// Runs a network in virtual time at a load with almost no contention.
+/// Simulates a network at a load with almost no contention.
 fn run(topology: &FoldedClos, options: &BlackWidowOptions, seed: u64) -> Result<Report, String> {
     let config = Config {
         seed,
@@ -148,7 +146,7 @@ fn run(topology: &FoldedClos, options: &BlackWidowOptions, seed: u64) -> Result<
     }
 }
 
-/// Folded Clos of routers with all 64 ports, 32 of them uplinks where there is a rank above.
+/// Folded Clos of routers with all 64 ports, of which 32 are uplinks if there is a rank above.
 fn clos_of_radix_64(nodes: u32) -> FoldedClos {
     let rank = if nodes <= 64 * 32 { "2" } else { "3" };
     generated(BlackWidowSpec {
@@ -177,7 +175,7 @@ struct Run {
     clos: fn(u32) -> FoldedClos,
     options: BlackWidowOptions,
     torus: [[u32; 3]; COLUMNS.len()],
-    /// Number of columns that run in virtual time.
+    /// Number of columns to simulate.
     running: usize,
     seed: u64,
     pairs: u32,
@@ -271,8 +269,8 @@ fn table_of(asked: &Run) -> Result<Table, String> {
     })
 }
 
-/// The latency that a router adds: that of packets between two processors of one YARC, less both
-/// links and the packet length.
+/// The latency that a router adds: the latency between two processors of one YARC minus both links
+/// and the packet length.
 fn one_router(asked: &Run) -> Result<Row, String> {
     let spec = BlackWidowSpec {
         processors: 32,
@@ -373,11 +371,11 @@ fn assumptions(pairs: u32) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// The number of routers in a Clos scatters by one, so its mean over 100,000 pairs by 0.003
-    /// routers, or 0.07 % of the latency.
+    /// The number of routers on a path in a Clos deviates by one, so its mean over 100,000 pairs
+    /// deviates by 0.003 routers, or 0.07 % of the latency.
     const FEW: u32 = 100_000;
 
-    /// Only the smallest network runs; the others are counted and computed.
+    /// Only the smallest network is simulated; the others are counted and computed.
     fn short() -> Run {
         Run {
             running: 1,
@@ -398,7 +396,7 @@ mod tests {
         for row in &table.rows {
             assert!(row.within(), "{row:?}");
         }
-        // Only the torus, the estimate and the single router are printed figures.
+        // Only the torus, the estimate and the single router have printed figures.
         let expected = table
             .rows
             .iter()
@@ -406,7 +404,7 @@ mod tests {
         assert_eq!(expected.count(), 1);
     }
 
-    /// Canary: simulates a network other than the one whose routers were counted, and links one
+    /// Canary: simulates a network other than the one whose routers were counted, with links one
     /// cycle longer than stated.
     #[test]
     fn other_routers_and_links_are_told() {
@@ -437,7 +435,8 @@ mod tests {
         assert!(told[0].starts_with("torus 4x4x36"), "{told:?}");
     }
 
-    /// The estimate uses 20 ns per router: the chip's 31.25 ns miss it in every column.
+    /// The estimate needs 20 ns per router: with the chip's 31.25 ns every column is outside its
+    /// tolerance.
     #[test]
     fn the_estimate_is_not_of_the_chip() {
         for column in COLUMNS {
@@ -450,13 +449,13 @@ mod tests {
 
     #[test]
     fn averages_are_those_of_all_pairs() {
-        // 18 leaf routers of 32: 31 of the 575 others share the source's router, the rest are three
-        // routers away.
+        // 18 leaf routers of 32 nodes: 31 of the 575 other nodes share the source's router, and the
+        // rest are three routers away.
         let expected = (31.0 + 3.0 * 544.0) / 575.0;
         let seen = routers_in_clos(&clos_of_radix_64(576), FEW, &mut Rng::new(1, 1));
         let off = (seen - expected).abs();
         assert!(off < 0.02, "{seen} instead of {expected}");
-        // In a ring of k the mean distance is k / 4; a node never sends to itself.
+        // In a ring of k the mean distance is k / 4, but a node never sends to itself.
         let expected = 1.0 + (6.0 + 12.0 + 8.0) / 4.0 * 576.0 / 575.0;
         let seen = routers_in_torus(Torus::new([6, 12, 8]), FEW, &mut Rng::new(1, 1));
         let off = (seen - expected).abs();

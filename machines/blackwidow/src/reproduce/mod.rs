@@ -19,7 +19,7 @@ mod worst_case_chip;
 
 use phitwire::reproduce::Reproduction;
 
-/// The tables, by their command names.
+/// The tables by their command names.
 pub const TABLES: &[Reproduction] = &[
     Reproduction {
         name: "blackwidow-table2",
@@ -46,7 +46,7 @@ pub const TABLES: &[Reproduction] = &[
     },
 ];
 
-/// Published figures that several tables start from.
+/// Published figures that several tables use.
 pub mod stated {
     /// Delay of a router, in nanoseconds: an estimate "prior to the actual implementation"
     /// (footnote 3).
@@ -55,9 +55,9 @@ pub mod stated {
     pub const PIPELINE_NS: f64 = 31.25;
     /// Bits of an average packet (footnote 3).
     pub const PACKET_BITS: f64 = 312.0;
-    /// Bandwidth of a router, all ports in both directions, in Gb/s (footnote 3).
+    /// Bandwidth of a router in Gb/s, all ports in both directions (footnote 3).
     pub const ROUTER_GBPS: f64 = 2_400.0;
-    /// Bandwidth of a port in one direction, in Gb/s (abstract).
+    /// Bandwidth of a port in Gb/s, in one direction (abstract).
     pub const PORT_GBPS: f64 = 18.75;
     /// Nodes of the largest network (footnote 3).
     pub const NODES: f64 = 32_768.0;

@@ -1,8 +1,7 @@
-//! Random permutations.
-
 use phitwire::rng::Rng;
 
-/// A permutation: member `i` sends to `destinations()[i]`, and every member receives from one.
+/// A permutation: member `i` sends to `destinations()[i]`, and every member receives from exactly
+/// one.
 #[derive(Clone, Debug)]
 pub struct Permutation {
     destinations: Vec<u16>,
@@ -22,7 +21,7 @@ impl Permutation {
 
     /// Draws a uniformly random permutation. On average one member sends to itself.
     pub fn shuffle(&mut self, rng: &mut Rng) {
-        // Starting at the identity, so that the result depends on the generator alone.
+        // Start at the identity, so that the result depends only on the generator.
         (0..)
             .zip(&mut self.destinations)
             .for_each(|(i, to)| *to = i);
@@ -32,7 +31,6 @@ impl Permutation {
         }
     }
 
-    /// The destination of each member.
     pub fn destinations(&self) -> &[u16] {
         &self.destinations
     }
@@ -67,7 +65,7 @@ mod tests {
                 .entry(permutation.destinations().to_vec())
                 .or_insert(0u32) += 1;
         }
-        // 1,000 expected of each of the 24, with a standard deviation of 31.
+        // 1,000 are expected for each of the 24, with a standard deviation of 31.
         assert_eq!(seen.len(), 24);
         assert!(
             seen.values().all(|count| count.abs_diff(1_000) < 160),

@@ -1,21 +1,18 @@
 //! The radix of minimum latency (BlackWidow sec. 7.1, after its reference 13).
 //!
-//! A packet passes 2 log_k N routers of radix k, each for t_r, and is L bits long on a port that
-//! has a k-th of half the router's bandwidth B: T(k) = 2 t_r log_k N + 2 k L / B. The radix is
-//! found twice: by minimising T, and by solving k ln^2 k = A, where the derivative of T is zero.
-//! The published figures are only A = B t_r log N / L, 1600 and 82.
+//! A packet passes 2 log_k N routers of radix k with a delay of t_r each. It is L bits long, and a
+//! port has a k-th of half the router's bandwidth B: T(k) = 2 t_r log_k N + 2 k L / B. The optimum
+//! is found in two ways: by minimising T, and by solving k ln^2 k = A, where the derivative of T is
+//! zero. The only published figures are A = B t_r log N / L, 1600 and 82.
 
 use super::stated;
 use phitwire::reproduce::{Kind, Observation, Row, Source, Table, Tolerance};
 
-/// The technology that a network is built with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Technology {
-    /// Delay of a router in nanoseconds.
     pub router_ns: f64,
-    /// Bandwidth of a router, all ports in both directions, in Gb/s (= bits per nanosecond).
+    /// Bandwidth of a router in Gb/s (bits per nanosecond), all ports in both directions.
     pub router_gbps: f64,
-    /// Number of nodes.
     pub nodes: f64,
     pub packet_bits: f64,
 }
@@ -28,7 +25,7 @@ pub const BLACKWIDOW: Technology = Technology {
     packet_bits: stated::PACKET_BITS,
 };
 
-/// Range of radices searched for the optimum.
+/// Range of radices that are searched for the optimum.
 const RANGE: (f64, f64) = (2.0, 4096.0);
 
 impl Technology {
@@ -37,14 +34,14 @@ impl Technology {
         self.router_gbps * self.router_ns * self.nodes.ln() / self.packet_bits
     }
 
-    /// Zero-load latency in nanoseconds with routers of a radix.
+    /// Zero-load latency in nanoseconds, with routers of the given radix.
     pub fn latency_ns(&self, radix: f64) -> f64 {
         let routers = 2.0 * self.nodes.ln() / radix.ln();
         let port_gbps = self.router_gbps / (2.0 * radix);
         routers * self.router_ns + self.packet_bits / port_gbps
     }
 
-    /// The real-valued radix of least latency, by ternary search, since T has one minimum.
+    /// The real-valued radix of least latency. Ternary search finds it, since T has one minimum.
     pub fn best_radix(&self) -> f64 {
         let (mut low, mut high) = RANGE;
         while high - low > 1e-6 {
@@ -59,7 +56,7 @@ impl Technology {
     }
 }
 
-/// The k for which k ln^2 k = `aspect_ratio`, by bisection.
+/// Solves k ln^2 k = `aspect_ratio` by bisection.
 pub fn radix_of(aspect_ratio: f64) -> f64 {
     let (mut low, mut high) = RANGE;
     while high - low > 1e-6 {
@@ -73,7 +70,7 @@ pub fn radix_of(aspect_ratio: f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// Compares the optimum of a technology with the published one of BlackWidow.
+/// Compares the optimum of a technology with BlackWidow's published one.
 pub fn table(technology: Technology) -> Table {
     let aspect_ratio = technology.aspect_ratio();
     let best = technology.best_radix();
@@ -152,7 +149,8 @@ mod tests {
 
     #[test]
     fn other_technology_is_told() {
-        // The built router (BlackWidow sec. 3), not the estimate; B of one direction; a smaller N.
+        // The actual router (BlackWidow sec. 3) instead of the estimate; B of one direction; a
+        // smaller N.
         let wrong = [
             Technology {
                 router_ns: 31.25,

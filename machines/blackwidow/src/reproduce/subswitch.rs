@@ -1,11 +1,11 @@
 //! A stand-alone subswitch of any degree under worst-case traffic (BlackWidow sec. 7.6). The chip
-//! has none above eight.
+//! has none with a degree above eight.
 //!
 //! Its parts are the chip's: row and column buffers are [`Pipe`]s with YARC's depths and wires,
-//! packets win outputs through [`MatrixArbiter`]s and keep them to their end, and a phit moves when
-//! the column buffer has a free slot. Degrees above eight arbitrate within groups of eight and then
-//! among the groups. One virtual channel carries traffic, as in the published figure. Up to degree
-//! eight, a test compares it with the whole chip ([`throughput`](super::throughput)).
+//! packets win outputs through [`MatrixArbiter`]s and keep them until their end, and a phit moves
+//! when the column buffer has a free slot. Degrees above eight arbitrate within groups of eight and
+//! then among the groups. One virtual channel carries traffic, as in the published figure. Up to
+//! degree eight, a test compares the model with the whole chip ([`throughput`](super::throughput)).
 
 use crate::route::adaptive::{COLUMN_BUFFER_PHITS, ROW_BUFFER_PHITS};
 use crate::router::pipeline::{COLUMN_CREDIT_CYCLES, COLUMN_CYCLES, ROW_CREDIT_CYCLES, ROW_CYCLES};
@@ -20,12 +20,12 @@ type RowPipe = Pipe<ROW_BUFFER_PHITS, { ROW_CYCLES as u32 }, { ROW_CREDIT_CYCLES
 type ColumnPipe =
     Pipe<COLUMN_BUFFER_PHITS, { COLUMN_CYCLES as u32 }, { COLUMN_CREDIT_CYCLES as u32 }>;
 
-/// Input traffic: saturated, to outputs drawn at random.
+/// Saturated input traffic to random outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traffic {
-    /// Phits of the shortest packet, at least 1.
+    /// Length in phits of the shortest packet, at least 1.
     pub shortest: u32,
-    /// Phits of the longest packet; all lengths between are equally likely.
+    /// Length in phits of the longest packet; all lengths in between are equally likely.
     pub longest: u32,
     pub pattern: OutputChoice,
 }
@@ -44,18 +44,16 @@ impl Traffic {
     }
 }
 
-/// Choice of the output of an input's next packet.
+/// How the output of an input's next packet is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputChoice {
-    /// Every output with equal probability.
     Uniform,
-    /// Always the output with the input's number: no contention.
+    /// Always the output with the input's number, without contention.
     Straight,
-    /// Always the first output.
     OneOutput,
 }
 
-/// Arbitrates 64 requests: [`MatrixArbiter`]s within groups of eight, and one among the groups.
+/// Arbitrates 64 requests with [`MatrixArbiter`]s within groups of eight, and one among the groups.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arbiter {
     eights: [MatrixArbiter; 8],
@@ -72,7 +70,7 @@ impl Arbiter {
     }
 }
 
-/// A phit: its output, and whether it is its packet's last.
+/// A phit: its output, and whether it is the last of its packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Phit {
     output: u8,
@@ -137,7 +135,7 @@ impl Subswitch {
         }
     }
 
-    /// Runs for `cycles` cycles; returns the number of phits that left the column buffers.
+    /// Runs for `cycles` cycles, and returns the number of phits that left the column buffers.
     pub fn run(&mut self, cycles: u32) -> u64 {
         let before = self.delivered;
         for _ in 0..cycles {
@@ -146,8 +144,7 @@ impl Subswitch {
         self.delivered - before
     }
 
-    /// Runs one cycle, from outputs to inputs, the order in which a pipe expects its two sides to
-    /// be used.
+    /// Runs one cycle from outputs to inputs, the order that a pipe expects.
     fn step(&mut self) {
         let cycle = self.cycle;
         for output in &mut self.outputs {
@@ -165,7 +162,7 @@ impl Subswitch {
 
     /// Moves a phit to every requested output.
     fn switch(&mut self, cycle: u32) {
-        // Inputs with a phit at the front, by output. A row buffer is one queue: it requests one
+        // Inputs with a phit at the front, by output. A row buffer is one queue, so it requests one
         // output.
         let mut requests = [0u64; MAX_DEGREE];
         for (i, input) in self.inputs.iter().enumerate() {
@@ -192,7 +189,7 @@ impl Subswitch {
         }
     }
 
-    /// Drives the next phit over an input's row bus, if the row buffer has a free slot.
+    /// Sends the next phit over an input's row bus, if the row buffer has a free slot.
     fn send(&mut self, number: usize, cycle: u32) {
         let input = &mut self.inputs[number];
         if input.row.room(cycle, 0) != Room::Open {

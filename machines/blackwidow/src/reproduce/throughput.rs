@@ -5,13 +5,13 @@ use super::worst_case_chip::{self, TILES};
 use phitwire::reproduce::{Kind, Observation, Row, Source, Table, Tolerance};
 use phitwire::rng::Rng;
 
-/// Degrees and the printed throughput of each, in percent.
+/// Degrees, and the printed throughput of each in percent.
 const PRINTED: [(usize, f64); 5] = [(2, 75.0), (4, 65.6), (8, 61.8), (16, 60.1), (32, 59.3)];
 /// One percentage point.
 const TOLERANCE: Tolerance = Tolerance::Absolute(1.0);
-/// Packets of the average length of BlackWidow sec. 7.1, footnote 3: 312 bits in phits of 24.
+/// Packets of the average length in BlackWidow sec. 7.1, footnote 3: 312 bits in phits of 24.
 const PACKET_PHITS: u32 = 13;
-/// Cycles before the measurement: many times what it takes to fill all buffers.
+/// Cycles before the measurement, many times as many as all buffers need to fill.
 const WARM_UP_CYCLES: u32 = 5_000;
 /// Measured cycles for the table.
 pub const CYCLES: u32 = 1_000_000;
@@ -20,11 +20,9 @@ const CHIP_SHARE: u32 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measurement {
-    /// Seed of the run.
     pub seed: u64,
-    /// Cycles measured per subswitch.
+    /// Number of cycles measured per subswitch.
     pub cycles: u32,
-    /// Traffic of the inputs.
     pub traffic: Traffic,
 }
 
@@ -42,8 +40,8 @@ impl Measurement {
         }
     }
 
-    /// Phits per cycle and output of a subswitch, in percent: in a whole YARC, or stand-alone where
-    /// the chip has none that large.
+    /// Phits per cycle and output of a subswitch in percent: in a whole YARC, or stand-alone if the
+    /// chip has none of that degree.
     fn throughput(&self, degree: usize) -> (Kind, f64) {
         let rng = Rng::new(self.seed, 3 << 32 | degree as u64);
         if degree > TILES {
@@ -127,8 +125,8 @@ fn assumptions(measurement: Measurement) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Runs of a million cycles with other seeds scatter by 0.1 points at p = 2 and less above, so
-    /// these by 0.26.
+    /// Runs of a million cycles with other seeds deviate by 0.1 points at p = 2 and less above, so
+    /// these deviate by 0.26.
     const SHORT: Measurement = Measurement {
         cycles: 150_000,
         ..Measurement::of_the_paper(1)
@@ -168,7 +166,7 @@ mod tests {
                 ..wrong
             };
             let rows = rows(wrong);
-            // Mixed lengths cost the 8x8 subswitch of the chip one percentage point, which is the
+            // Mixed lengths cost the chip's 8x8 subswitch one percentage point, which is the
             // tolerance.
             let is_mixed = wrong.traffic.shortest != wrong.traffic.longest;
             let mut told = rows.iter().filter(|row| !is_mixed || row.label != "8x8");
@@ -176,7 +174,7 @@ mod tests {
         }
     }
 
-    /// The stand-alone model agrees with the chip where both exist.
+    /// The stand-alone model agrees with the chip for the degrees that both have.
     #[test]
     fn a_subswitch_that_stands_alone_does_as_that_of_the_chip() {
         for (degree, _) in &PRINTED[..3] {

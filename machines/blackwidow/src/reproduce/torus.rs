@@ -1,13 +1,13 @@
-//! A three-dimensional torus with minimal dimension-order routing, the comparison of BlackWidow
+//! A three-dimensional torus with minimal dimension-order routing, for the comparison in BlackWidow
 //! sec. 7.3 and 7.8.1.
 
 /// Loads of the most loaded link and of all links, summed over permutations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TorusLinks {
     pub permutations: u64,
-    /// Transfers over the most loaded link.
+    /// Number of transfers over the most loaded link.
     pub worst: u64,
-    /// Transfers over all links together.
+    /// Number of transfers over all links together.
     pub all: u64,
 }
 
@@ -45,7 +45,6 @@ impl Torus {
         Self { extents }
     }
 
-    /// Number of nodes.
     pub fn nodes(&self) -> u32 {
         self.extents.iter().product()
     }
@@ -59,7 +58,7 @@ impl Torus {
         (z * self.extents[1] + y) * self.extents[0] + x
     }
 
-    /// The links that a packet takes: all of X, then all of Y, then all of Z.
+    /// The links that a packet takes: first all in X, then in Y, then in Z.
     pub fn route(&self, source: u32, destination: u32) -> Vec<TorusLink> {
         let mut at = self.coordinates(source);
         let to = self.coordinates(destination);
@@ -77,14 +76,14 @@ impl Torus {
     }
 }
 
-/// Transfers over each link. A transfer is entered only where it starts and ends in each dimension;
-/// prefix sums along the rings then give the loads.
+/// Counts the transfers over each link. A transfer is recorded only where it starts and ends in
+/// each dimension; prefix sums along the rings then give the loads.
 #[derive(Clone, Debug)]
 pub struct TorusCounters {
     torus: Torus,
     coordinates: Vec<[u8; 3]>,
-    /// Per dimension, backward and forward: for each position of each ring, transfers that start
-    /// there minus those that end there.
+    /// Per dimension, backward and forward: for each position of each ring, the number of transfers
+    /// that start there minus those that end there.
     steps: [[Vec<i16>; 2]; 3],
 }
 
@@ -115,7 +114,7 @@ impl TorusCounters {
         for (from, &destination) in self.coordinates.iter().zip(destinations) {
             let from = from.map(u32::from);
             let to = self.coordinates[usize::from(destination)].map(u32::from);
-            // Dimension order: on the X ring of the source, the Z ring of the destination.
+            // Dimension order: the X ring of the source, and the Z ring of the destination.
             let rings = [
                 from[1] + ky * from[2],
                 to[0] + kx * from[2],
@@ -125,8 +124,8 @@ impl TorusCounters {
                 let (k, from, to) = (extents[dimension], from[dimension], to[dimension]);
                 let (forward, hops) = shorter(k, from, to);
                 all += u64::from(hops);
-                // Forward rings are summed from 0 up, backward rings from k - 1 down: a transfer
-                // that wraps around also starts where the sum begins.
+                // Forward rings are summed from 0 up, backward rings from k - 1 down. A transfer
+                // that wraps around is also counted as starting where the sum begins.
                 let (wraps, begin) = if forward {
                     (to < from, 0)
                 } else {
@@ -158,9 +157,9 @@ impl TorusCounters {
     }
 }
 
-/// The path from `from` to `to` on a ring of `k`: whether forward, and the number of steps.
-/// Half-way round both paths are equally short: even positions then use the forward one, odd ones
-/// the backward one.
+/// The path from `from` to `to` on a ring of `k`: whether it leads forward, and the number of
+/// steps. At half the ring both paths are equally short; then even positions use the forward one,
+/// and odd positions the backward one.
 #[inline]
 fn shorter(k: u32, from: u32, to: u32) -> (bool, u32) {
     let ahead = if to < from { to + k - from } else { to - from };
@@ -168,7 +167,7 @@ fn shorter(k: u32, from: u32, to: u32) -> (bool, u32) {
     (forward, ahead.min(k - ahead))
 }
 
-/// Adds each row to the next; returns the largest sum.
+/// Adds each row to the next, and returns the largest sum.
 fn largest_sum<'a>(rows: impl Iterator<Item = &'a mut [i16]>) -> i16 {
     let mut largest = 0;
     let mut before: Option<&mut [i16]> = None;

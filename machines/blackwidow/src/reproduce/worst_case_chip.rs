@@ -1,7 +1,7 @@
-//! A whole YARC under worst-case traffic (BlackWidow sec. 7.6): all packets that arrive by the
+//! A whole YARC under worst-case traffic (BlackWidow sec. 7.6). All packets that arrive by the
 //! ports of one row leave by the ports of one column, so that they "turn the corner" at a single
 //! subswitch. If p ports of the row send to p of the column, the other inputs and outputs of the
-//! 8x8 subswitch are idle, and it acts as a p x p one.
+//! 8x8 subswitch are idle, and it acts as a p x p subswitch.
 
 use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{EopStatus, Head, Vc, second_phit};
@@ -14,7 +14,7 @@ use phitwire::rng::Rng;
 
 const ROW: usize = 3;
 const COLUMN: usize = 5;
-/// Tiles of a row or column: the largest degree.
+/// Number of tiles of a row or column, which is the largest degree.
 pub(super) const TILES: usize = 8;
 /// Minimum fill of an input queue in phits: more than the stages behind it take between refills.
 const QUEUE_PHITS: usize = 64;
@@ -29,7 +29,8 @@ struct SaturatedRow {
 }
 
 impl SaturatedRow {
-    /// Fills the queue of a row port with packets to ports of the column. Returns the phits added.
+    /// Fills the queue of a row port with packets to ports of the column, and returns the number of
+    /// phits added.
     fn refill(&mut self, lane: usize) -> u32 {
         let before = self.queues[lane].len();
         while self.queues[lane].len() < QUEUE_PHITS {
@@ -68,7 +69,7 @@ impl Ports for SaturatedRow {
     }
 }
 
-/// A healthy deterministic request of at least 4 phits.
+/// An undamaged deterministic request of at least 4 phits.
 fn packet(dest: u16, phits: usize) -> impl Iterator<Item = Phit> {
     let head = Head {
         dest,
@@ -89,8 +90,8 @@ fn packet(dest: u16, phits: usize) -> impl Iterator<Item = Phit> {
     packet.into_iter()
 }
 
-/// Phits per cycle and output of the column, from `degree` ports of the row to as many of the
-/// column, measured over `cycles`.
+/// Phits per cycle and output of the column, measured over `cycles`, from `degree` ports of the row
+/// to the same number of ports of the column.
 ///
 /// # Panics
 /// If `degree` exceeds the row's ports, or packets are shorter than 4 phits.

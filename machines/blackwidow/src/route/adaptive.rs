@@ -1,13 +1,15 @@
 //! The depth comparisons of the two-stage adaptive choice (BlackWidow sec. 5.1 and 7.8.3).
 //!
-//! Both work on the sender's credits (free slots) of eight buffers side by side, one byte each.
+//! Both use the sender's credits (free slots) of eight buffers side by side, one byte each.
 
 use phitwire::kit::arbiter::high_bits_of_bytes;
 use phitwire::kit::below;
 
-/// Depth of a row buffer in phits (BlackWidow sec. 7.5), per virtual channel in our reading.
+/// Depth of a row buffer in phits (BlackWidow sec. 7.5), which phitwire reads as a depth per
+/// virtual channel.
 pub const ROW_BUFFER_PHITS: u8 = 16;
-/// Depth of a column buffer in phits (BlackWidow sec. 7.5), per virtual channel in our reading.
+/// Depth of a column buffer in phits (BlackWidow sec. 7.5), which phitwire reads as a depth per
+/// virtual channel.
 pub const COLUMN_BUFFER_PHITS: u8 = 10;
 
 /// The columns among `columns` whose row buffer has a free slot.
@@ -17,18 +19,18 @@ pub const fn open_columns(row_credits: [u8; 8], columns: u8) -> u8 {
     high_bits_of_bytes(credits + 0x7f7f_7f7f_7f7f_7f7f) & columns
 }
 
-/// The columns among `columns` to choose from: those whose row buffer is less than half full, or
-/// all of them if none is. Only the most significant bit of the depth counts.
+/// The columns of `columns` to choose from: those whose row buffer is less than half full, or all
+/// of them if there is none. Only the most significant bit of the depth matters.
 #[inline]
 pub const fn preferred_columns(row_credits: [u8; 8], columns: u8) -> u8 {
-    // Depth < 8 means more than 8 of 16 slots free, and then bit 4 of (credits + 7) is set.
+    // Depth < 8 means more than 8 of 16 slots are free, and then bit 4 of (credits + 7) is set.
     let credits = u64::from_le_bytes(row_credits);
     let roomy = high_bits_of_bytes((credits + 0x0707_0707_0707_0707) << 3) & columns;
     if roomy != 0 { roomy } else { columns }
 }
 
-/// The rows among `rows` to choose from: those whose column buffer is almost empty (depth below 4),
-/// else those half full (4 to 7), else all (almost full, 8 or more of 10).
+/// The rows of `rows` to choose from: those whose column buffer is almost empty (depth below 4), or
+/// else half full (4 to 7), or else all (almost full, 8 or more of 10).
 #[inline]
 pub const fn preferred_rows(column_credits: [u8; 8], rows: u8) -> u8 {
     let credits = u64::from_le_bytes(column_credits);
@@ -64,7 +66,7 @@ mod tests {
     fn column_preference_follows_the_most_significant_depth_bit() {
         for credits in 0..=ROW_BUFFER_PHITS {
             let depth = ROW_BUFFER_PHITS - credits;
-            // Column 3 has the depth under test, the others are full.
+            // Column 3 has the depth under test, and the others are full.
             let mut row = [0; 8];
             row[3] = credits;
             let expected = if depth < 8 { 1 << 3 } else { 0xff };

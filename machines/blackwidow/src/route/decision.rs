@@ -5,28 +5,26 @@ use super::registers::{
     ChipRegisters, PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES, TileRegisters,
 };
 
-/// Why a packet cannot be routed; it is dropped up to its end and counted.
+/// Why a packet cannot be routed. It is dropped up to its end and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// No table entry matches the destination, or the logical port leads to no link.
+    /// No table entry matches the destination, or the logical port has no link.
     Unroutable,
-    /// The packet arrived from an uplink and would have to leave by a link other than a downlink
-    /// (the invariant of BlackWidow sec. 7.7).
+    /// The packet arrived on an uplink and would have to leave by a link other than a downlink
+    /// (forbidden by BlackWidow sec. 7.7).
     UpDownViolation,
     /// The packet would leave its virtual router (BlackWidow sec. 7.4).
     VirtualRouterViolation,
 }
 
-/// The routing logic's decision on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Leave by this port: down, or up or sideways by the deterministic hash.
     Port(u8),
-    /// Leave by whichever of these ports has the most room (never empty).
+    /// Leave by the port with the most room among these; never empty.
     Adaptive(u64),
     /// The hash needs the second phit, which has not arrived.
     NeedsHash,
-    /// The packet is dropped.
     Refused(Refusal),
 }
 
@@ -39,20 +37,18 @@ pub struct RouteRequest {
     pub adaptive: bool,
     /// The `h` bit: the deterministic hash includes the hash bits of the second phit.
     pub hashed: bool,
-    /// The 15 hash bits, if the second phit is there.
+    /// The 15 hash bits, if the second phit has arrived.
     pub hash_bits: Option<u16>,
 }
 
-/// The ports of the chip that have links, and the direction of those.
+/// The ports of a chip that have links, and their direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChipPorts {
     pub in_use: u64,
-    /// Ports whose link leads down.
     pub down: u64,
 }
 
 impl ChipPorts {
-    /// The ports as the registers describe them.
     pub fn new(registers: &ChipRegisters) -> Self {
         let mut ports = Self::default();
         for (port, tile) in registers.tiles.iter().take(PORTS).enumerate() {
@@ -67,40 +63,39 @@ impl ChipPorts {
     }
 }
 
-/// A decision broken down for display.
+/// A decision with its steps, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Explanation {
-    /// The destination lies below: its bits select a logical port, which the map translates.
+    /// The destination is below: its bits select a logical port, which the map translates.
     Down {
         logical: u8,
-        /// The physical port.
         port: u8,
     },
-    /// A table entry names the upward ports.
+    /// A table entry has the upward ports.
     Up {
         entry: u8,
         ports: u64,
-        /// The hash of a packet that takes this entry.
+        /// The hash of a packet that uses this entry.
         hash: u16,
-        /// Modulus of the hash: number of ports that it spreads over.
+        /// Modulus of the hash: the number of ports over which it spreads packets.
         spread: u8,
     },
-    /// No route.
     Nowhere,
 }
 
-/// One routing-table entry, prepared for comparison.
+/// A routing table entry, prepared for comparison.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
-    /// Ports of the entry that this tile may use and that exist.
+    /// Existing ports of the entry that this tile may use.
     usable: u64,
     /// `location`, reduced to the compared bits.
     location: u16,
     /// Bits of the destination that are compared.
     compared: u16,
-    /// Ports the hash spreads over: the size of `usable` or the next smaller supported count.
+    /// Number of ports over which the hash spreads packets: the size of `usable`, or the next
+    /// smaller supported count.
     spread: u8,
-    /// The reason if `usable` is empty.
+    /// The reason, if `usable` is empty.
     refusal: Option<Refusal>,
 }
 
@@ -113,7 +108,7 @@ pub struct TileRoutes {
     down_shift: u8,
     down_mask: u16,
     hash_shift: u8,
-    /// Table entries in use as a bit mask, so that the search starts at the highest index.
+    /// Bit mask of the table entries in use, so that the search can start at the highest index.
     entries_in_use: u8,
     exits: u64,
     ports: ChipPorts,
@@ -172,7 +167,6 @@ impl TileRoutes {
         }
     }
 
-    /// Decides which port a packet leaves by.
     #[inline]
     pub fn decide(&self, request: RouteRequest) -> Decision {
         let destination = request.destination & 0x7fff;
@@ -192,9 +186,9 @@ impl TileRoutes {
         Decision::Refused(Refusal::Unroutable)
     }
 
-    /// The hash bits of the second phit that decide where packets from this tile leave: packets
-    /// that differ only in other bits take one path. A modulus 2^n depends on the n low bits of the
-    /// hash, any other on all of them.
+    /// The hash bits of the second phit that determine where packets from this tile leave. Packets
+    /// that differ only in other bits take the same path. A modulus of 2^n depends on the n low
+    /// bits of the hash, any other modulus on all bits.
     pub fn deciding_hash_bits(&self) -> u16 {
         let mut all = 0;
         for (index, entry) in self.entries.iter().enumerate() {
@@ -244,7 +238,7 @@ impl TileRoutes {
             .map_or_else(Decision::Refused, |()| Decision::Port(port))
     }
 
-    /// Whether a packet from this tile may leave by `port` (source-routed packets included).
+    /// Whether a packet from this tile may leave by `port`. Also applies to source-routed packets.
     ///
     /// # Errors
     /// The rule that forbids it.
@@ -279,8 +273,8 @@ impl TileRoutes {
         Decision::Port(nth_set_bit(entry.usable, chosen))
     }
 
-    /// The deterministic hash: XOR of input port, destination and this tile's 8 of the 15 hash
-    /// bits.
+    /// The deterministic hash: XOR of the input port, the destination and the 8 hash bits (of 15)
+    /// that this tile uses.
     #[inline]
     fn hash(&self, destination: u16, hash_bits: u16) -> u16 {
         let selected = ((hash_bits & 0x7fff) >> self.hash_shift) & 0xff;
@@ -288,9 +282,9 @@ impl TileRoutes {
     }
 }
 
-/// The position of set bit number `n` of `mask`, counted from bit 0.
+/// The position of the set bit with index `n` in `mask`, counted from bit 0.
 ///
-/// Six halving steps on bit counts; 63 if fewer than `n + 1` bits are set.
+/// Takes six halving steps on bit counts. Returns 63 if fewer than `n + 1` bits are set.
 #[inline]
 pub const fn nth_set_bit(mask: u64, mut n: u32) -> u8 {
     let mut position = 0;

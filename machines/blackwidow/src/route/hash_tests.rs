@@ -1,14 +1,12 @@
-//! The deterministic hash under address streams (BlackWidow sec. 7.8.2), as in bulk transfers.
-//! Other tests draw the hash bits at random.
+//! The deterministic hash for streams of addresses (BlackWidow sec. 7.8.2), as in bulk transfers.
+//! Other tests use random hash bits.
 
 use super::*;
 use phitwire::rng::Rng;
 
-/// Uplinks of a rank-1 router.
 const UPLINKS: usize = 32;
-/// A request maps address[20:6] into the hash bits of its packet.
+/// A request's hash bits are address[20:6].
 const HASH_SHIFT: u32 = 6;
-/// Number of requests in a stream.
 const REQUESTS: u64 = 4_096;
 
 /// A router whose ports 32 to 63 lead up, and which hashes 8 bits from `hash_shift` on.
@@ -41,7 +39,6 @@ fn router(hash_shift: u8) -> TileRoutes {
     TileRoutes::new(3, &tile, ports)
 }
 
-/// The uplink for a request to this address.
 fn uplink(router: &TileRoutes, destination: u16, address: u64) -> usize {
     let request = RouteRequest {
         destination,
@@ -86,7 +83,7 @@ fn requests_of_a_line_take_one_uplink() {
 }
 
 /// Not published: each doubling of the stride removes one of the modulo's five bits, and from 2 KiB
-/// on a stream has one uplink. Only the input port and the destination spread such streams.
+/// on a stream uses one uplink. Only the input port and the destination spread such streams.
 #[test]
 fn powers_of_two_as_strides_leave_fewer_uplinks() {
     for (shift, uplinks) in [
@@ -104,13 +101,13 @@ fn powers_of_two_as_strides_leave_fewer_uplinks() {
         let most = loads.into_iter().max();
         assert_eq!(most, Some(REQUESTS / uplinks as u64));
     }
-    // Odd multiples of a line spread as well as a line.
+    // Odd multiples of a line spread as well as a single line.
     assert_eq!(in_use(&loads(&router(0), strided(64 * 37))), UPLINKS);
 }
 
 /// "A parent of that router will see an incoming stream of packets with little or no diversity in
-/// these bits": packets that arrived by one uplink leave by one if the parent hashes the same bits,
-/// and by all with the rank-2 bits of BlackWidow sec. 7.8.2 (5 to 12).
+/// these bits": packets that arrived by one uplink leave by a single one if the parent hashes the
+/// same bits, and by all with the rank-2 bits of BlackWidow sec. 7.8.2 (5 to 12).
 #[test]
 fn a_parent_needs_other_bits() {
     let child = router(0);
@@ -126,7 +123,7 @@ fn random_lines_are_spread_evenly() {
     let mut rng = Rng::new(1, 21);
     let addresses: Vec<u64> = (0..REQUESTS).map(|_| rng.below(1 << 21)).collect();
     let loads = loads(&router(0), addresses.into_iter());
-    // 128 each, with a standard deviation of 11.
+    // 128 are expected for each, with a standard deviation of 11.
     assert!(
         loads.iter().all(|load| (78..=178).contains(load)),
         "{loads:?}"

@@ -1,4 +1,4 @@
-//! The routing decision of YARC (BlackWidow sec. 5 and 7.8), from the chip's registers alone.
+//! The routing decision of YARC (BlackWidow sec. 5 and 7.8), based only on the chip's registers.
 
 pub mod adaptive;
 pub mod decision;

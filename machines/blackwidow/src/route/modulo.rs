@@ -1,20 +1,21 @@
 //! The exact modulus of the deterministic hash (BlackWidow sec. 7.8.2).
 //!
 //! The divisor is factored into a power of two and an optional 3, 5 or 7. The power of two is a
-//! mask; the odd factor is found by "casting out": 16 is 1 modulo 3 and 5, and 8 is 1 modulo 7, so
-//! a number and the sum of its hexadecimal (or octal) digits have the same remainder.
+//! mask. The remainder for the odd factor is found by "casting out": 16 is 1 modulo 3 and 5, and 8
+//! is 1 modulo 7, so a number and the sum of its hexadecimal (or octal) digits have the same
+//! remainder.
 
-/// The largest number of ports that a route set may have.
+/// Largest number of ports in a route set.
 pub const MAX_COUNT: u32 = 32;
 
 /// Whether the hash can spread packets over exactly `count` ports: 1 to 8, 10, 12, 14, 16, 20, 24,
-/// 28 or 32. Reject route sets of other sizes where they are configured.
+/// 28 or 32. Route sets of other sizes must be rejected where they are configured.
 pub const fn is_supported_count(count: u32) -> bool {
     matches!(count, 1..=8 | 10 | 12 | 14 | 16 | 20 | 24 | 28 | 32)
 }
 
-/// The largest supported count up to `count`: what a tile falls back to if software configured
-/// another one. Zero for zero.
+/// The largest supported count up to `count`, which a tile uses if software configured an
+/// unsupported one. Zero for zero.
 pub const fn supported_at_most(count: u32) -> u32 {
     let mut n = if count > MAX_COUNT { MAX_COUNT } else { count };
     while n > 0 && !is_supported_count(n) {
@@ -31,7 +32,7 @@ const fn modulo_3(value: u32) -> u32 {
 
 /// `value` modulo 5 by casting out.
 const fn modulo_5(value: u32) -> u32 {
-    // The digit sum of a 15-bit number is at most 52, which 16 divides once more.
+    // The digit sum of a 15-bit number is at most 52, so one more division by 16 suffices.
     let sum = hex_digits(value);
     let sum = (sum >> 4) + (sum & 15);
     let sum = if sum >= 10 { sum - 10 } else { sum };
@@ -46,7 +47,7 @@ const fn modulo_7(value: u32) -> u32 {
     if sum >= 7 { sum - 7 } else { sum }
 }
 
-/// The sum of the hexadecimal digits of a 15-bit number, cast out once: at most 18.
+/// The sum of the hexadecimal digits of a 15-bit number, cast out once; at most 18.
 const fn hex_digits(value: u32) -> u32 {
     let sum = (value & 15) + (value >> 4 & 15) + (value >> 8 & 15) + (value >> 12 & 15);
     (sum & 15) + (sum >> 4)

@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Physical ports (= tiles) of one chip.
+/// Number of physical ports, and so of tiles, of one chip.
 pub const PORTS: usize = 64;
-/// A logical port that leads nowhere: no processor with that number is connected.
+/// A logical port without a link: no processor with that number is connected.
 pub const NO_PORT: u8 = 0xff;
-/// Entries of the up/side routing table of each tile (BlackWidow sec. 5.1).
+/// Number of entries in the up/side routing table of each tile (BlackWidow sec. 5.1).
 pub const TABLE_ENTRIES: usize = 8;
 
-/// Direction of a port's link, seen from its (virtual) router (BlackWidow sec. 5).
+/// Direction of a port's link, as seen from its (virtual) router (BlackWidow sec. 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PortKind {
@@ -21,18 +21,17 @@ pub enum PortKind {
     Side,
 }
 
-/// A subtree of the machine: destinations that equal `location` in every bit not set in `mask`.
+/// A subtree of the machine: the destinations that equal `location` in every bit that is not set in
+/// `mask`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subtree {
-    /// 15-bit location.
     pub location: u16,
-    /// 15-bit mask; set bits are *not* compared (location 0x0060, mask 0x001f = destinations
-    /// 96-127).
+    /// 15-bit mask of the bits that are *not* compared. Location 0x0060 with mask 0x001f covers
+    /// destinations 96 to 127.
     pub mask: u16,
 }
 
 impl Subtree {
-    /// Whether `destination` lies in this subtree.
     #[inline]
     pub const fn contains(self, destination: u16) -> bool {
         (destination ^ self.location) & !self.mask & 0x7fff == 0
@@ -42,38 +41,36 @@ impl Subtree {
 /// One entry of the up/side routing table. The matching entry with the highest index wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteEntry {
-    /// Destinations that the entry applies to.
+    /// Destinations to which the entry applies.
     pub subtree: Subtree,
-    /// Physical ports (uplinks or sidelinks) that may be used, as a bit mask; 0 = entry not in use.
+    /// Bit mask of the physical ports (uplinks or sidelinks) that may be used; 0 if the entry is
+    /// not in use.
     pub ports: u64,
 }
 
-/// The registers of one tile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TileRegisters {
-    /// Direction of this tile's link.
     pub kind: PortKind,
-    /// The subtree rooted at this (virtual) router: matching packets route down.
+    /// The subtree below this (virtual) router. Packets to it are routed down.
     pub root_detect: Subtree,
     pub table: [RouteEntry; TABLE_ENTRIES],
     /// Down route: right shift of the destination.
     pub down_shift: u8,
-    /// Down route: mask of the shifted destination, giving the logical port.
+    /// Down route: mask of the shifted destination, which gives the logical port.
     pub down_mask: u16,
-    /// Logical to physical port, or [`NO_PORT`].
+    /// Physical port of each logical port, or [`NO_PORT`].
     #[serde(with = "serde_ports")]
     pub port_map: [u8; PORTS],
     /// First of the 8 hash bits that the deterministic hash uses (rank 1: 0, rank 2: 5, rank 3:
     /// 10).
     pub hash_shift: u8,
-    /// Ports that packets from this tile may leave by: those of its virtual router.
+    /// Ports by which packets from this tile may leave: those of its virtual router.
     pub exit_mask: u64,
 }
 
-/// The registers of one chip: a tile without a link is `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChipRegisters {
-    /// One set of registers per physical port.
+    /// Registers per physical port; `None` for a tile without a link.
     pub tiles: Vec<Option<TileRegisters>>,
     /// Forward-progress timeout of every output virtual channel, in emulated nanoseconds
     /// (BlackWidow sec. 7.7).
@@ -81,7 +78,7 @@ pub struct ChipRegisters {
 }
 
 impl ChipRegisters {
-    /// A stand-alone chip without uplinks: destination d, below 64, leaves by port d.
+    /// A stand-alone chip without uplinks: packets to destination d, below 64, leave by port d.
     pub fn flat() -> Self {
         let last = PORTS as u16 - 1;
         let tile = TileRegisters {

@@ -24,20 +24,18 @@ const CHIP: ChipPorts = ChipPorts {
     down: 0xffff_ffff,
 };
 
-/// An entry for the destinations of `location` and `mask`.
 fn entry((location, mask): (u16, u16), ports: u64) -> RouteEntry {
     let subtree = Subtree { location, mask };
     RouteEntry { subtree, ports }
 }
 
-/// A tile that sends everything not below it to `ports`.
+/// A tile that sends packets to `ports` unless their destination is below it.
 fn tile_to(kind: PortKind, ports: u64) -> TileRegisters {
     let mut tile = tile(kind);
     tile.table[0] = entry(ALL, ports);
     tile
 }
 
-/// Asserts the decision on each request.
 #[track_caller]
 fn decides(routes: &TileRoutes, cases: &[(RouteRequest, Decision)]) {
     for (request, decision) in cases {
@@ -100,7 +98,7 @@ fn highest_matching_index_wins() {
     tile.table[3] = entry((0x400, 0x1ff), 1 << 33);
     tile.table[7] = entry((0x400, 0x01f), 1 << 34);
     let routes = TileRoutes::new(0, &tile, CHIP);
-    // The root, tested by the last case, takes precedence over the table.
+    // Root detect, tested by the last case, takes precedence over the table.
     let ports = [(0x410, 34), (0x4f0, 33), (0x600, 32), (0x65, 5)];
     decides(
         &routes,
@@ -114,7 +112,7 @@ fn without_a_match_a_packet_is_unroutable() {
     tile.table[1] = entry((0x400, 0x1ff), 1 << 33);
     let routes = TileRoutes::new(0, &tile, CHIP);
     decides(&routes, &[(to(0x10), UNROUTABLE)]);
-    // A logical port outside the map, and one that leads to a port without a link.
+    // A logical port outside the map, and one whose port has no link.
     tile.root_detect = entry(ALL, 0).subtree;
     tile.down_mask = 0x7fff;
     let (in_use, down) = (0xff, 0xff);
@@ -135,7 +133,7 @@ fn nothing_climbs_after_coming_down() {
         &routes,
         &[(to(1), UP_DOWN), (adaptively_to(1), UP_DOWN), below],
     );
-    // A down route that the map sends up is caught too.
+    // A down route that the map sends up is detected too.
     tile.port_map[1] = 50;
     let routes = TileRoutes::new(40, &tile, CHIP);
     decides(&routes, &[(to(97), UP_DOWN)]);
@@ -193,7 +191,7 @@ fn hash_is_input_xor_destination_xor_selected_bits_modulo_the_count() {
     }
 }
 
-/// BlackWidow sec. 7.8.2: rank 1 hashes on bits 0..7, rank 2 on 5..12, rank 3 on 10..14.
+/// BlackWidow sec. 7.8.2: rank 1 hashes bits 0..7, rank 2 bits 5..12, and rank 3 bits 10..14.
 #[test]
 fn each_rank_looks_at_its_own_hash_bits() {
     for (shift, seen) in [(0u8, 0x00ffu16), (5, 0x1fe0), (10, 0x7c00)] {

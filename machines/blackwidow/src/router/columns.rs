@@ -1,10 +1,10 @@
 //! Third stage: column buffers and output multiplexers (BlackWidow sec. 3, 4.2, 6, 7.5, 7.7).
 //!
-//! Packets win an output by 8-to-1 arbitration among the column buffers, per virtual channel, then
-//! 2-to-1 between the virtual channels, and keep it to their end: packets on a link are not
-//! interleaved, and one starts only when the link can take all of it (virtual cut-through). Packets
-//! for an inactive link are discarded, as are those for a port and virtual channel whose
-//! forward-progress timer has expired.
+//! Packets win an output by 8-to-1 arbitration among the column buffers, per virtual channel, and
+//! then 2-to-1 arbitration between the virtual channels. They keep the output until their end,
+//! because packets are not interleaved on a link. A packet starts only when the link can accept all
+//! of it (virtual cut-through). Packets for an inactive link are discarded, and so are packets for
+//! a port and virtual channel whose forward-progress timer has expired.
 
 use phitwire_framing::yarc::packet::{EopStatus, Vc, eop_status};
 use phitwire_framing::yarc::phit::CONTENT_MASK;
@@ -44,7 +44,6 @@ impl Current {
 #[derive(Clone, Copy, Debug)]
 struct Output {
     source_turn: [MatrixArbiter; 2],
-    /// Source rows with phits, per virtual channel.
     requests: [u8; 2],
     current: Current,
 }
@@ -52,11 +51,11 @@ struct Output {
 /// All column buffers and output multiplexers of a chip.
 #[derive(Debug)]
 pub(super) struct Columns {
-    /// Outputs that may have something to send.
+    /// Outputs that may have a phit to send.
     pub(super) active: u64,
-    /// Outputs with phits waiting, per virtual channel.
+    /// Outputs with waiting phits, per virtual channel.
     pub(super) waiting: [u64; 2],
-    /// Outputs, per virtual channel, by which a packet began to leave since the last
+    /// Outputs, per virtual channel, that have begun to send a packet since the last
     /// forward-progress check.
     pub(super) moved: [u64; 2],
     /// Outputs, per virtual channel, whose forward-progress timer has expired.
@@ -88,7 +87,8 @@ impl Columns {
         }
     }
 
-    /// Puts a phit on a column channel. True if the output must be woken when it arrives.
+    /// Puts a phit on a column channel. Returns true if the output must be woken when the phit
+    /// arrives.
     #[inline]
     pub(super) fn write(&mut self, cycle: u32, id: ColumnBufferId, slot: Slot) -> bool {
         let (place, wakes) = self.pipes[id.index()].write(cycle);
@@ -96,7 +96,7 @@ impl Columns {
         wakes
     }
 
-    /// A phit arrived in a column buffer that its output had read empty.
+    /// Records that a phit arrived in a column buffer that was empty for its output.
     #[inline]
     pub(super) fn arrived(&mut self, id: ColumnBufferId) {
         let output = id.output();
@@ -105,7 +105,8 @@ impl Columns {
         self.active |= 1 << output;
     }
 
-    /// The subswitch's view of the free slots in its eight column buffers of one virtual channel.
+    /// The free slots in the eight column buffers of one virtual channel that the subswitch knows
+    /// of.
     #[inline]
     pub(super) fn credits_of_subswitch(&self, subswitch: usize, vc: usize, cycle: u32) -> [u8; 8] {
         core::array::from_fn(|row| {
@@ -118,7 +119,7 @@ impl Columns {
         self.pipes.iter().map(|pipe| u64::from(pipe.len())).sum()
     }
 
-    /// The phits by output tile and virtual channel.
+    /// Phits by output tile and virtual channel.
     pub(super) fn by_output(&self) -> [[u64; 2]; PORTS] {
         let mut held = [[0; 2]; PORTS];
         for (index, pipe) in self.pipes.iter().enumerate() {
@@ -128,7 +129,7 @@ impl Columns {
         held
     }
 
-    /// Makes an output look again at its waiting phits.
+    /// Lets an output retry its waiting phits.
     #[inline]
     pub(super) fn wake(&mut self, output: usize) {
         self.active |= (self.waiting[0] | self.waiting[1]) & 1 << output;
@@ -136,7 +137,7 @@ impl Columns {
 }
 
 impl Core {
-    /// Lets every ready output send one phit.
+    /// Each ready output sends one phit.
     pub(super) fn output_stage<P: Ports>(&mut self, io: &mut P) {
         let mut pending = self.columns.active;
         while pending != 0 {
@@ -214,7 +215,7 @@ impl Core {
         io.push(output, from_slot(slot));
     }
 
-    /// Reports a head that is about to leave a column buffer to the watch.
+    /// Traces a head that is about to leave a column buffer.
     #[cold]
     fn watch_output(&mut self, output: usize, current: Current) {
         let (vc, source_row) = (current.vc(), current.source_row());
@@ -229,7 +230,8 @@ impl Core {
         self.watch_column(id, slot, (output, vc), discarded);
     }
 
-    /// Grants an idle output to a packet: which, from where, and whether it is to be discarded.
+    /// Grants an idle output to a packet; returns the packet, its source, and whether to discard
+    /// it.
     #[inline]
     fn grant_output<P: Ports>(&mut self, output: usize, requests: [u8; 2], io: &P) -> Current {
         let mut drain = [0; 2];
@@ -263,7 +265,7 @@ impl Core {
         Current::new(vc, source_row, drain[vc])
     }
 
-    /// The link accepts packets again: stop discarding.
+    /// Stops discarding, because the link accepts packets again.
     #[cold]
     fn resume(&mut self, output: usize, vc: usize) {
         self.columns.discarding[vc] &= !(1 << output);

@@ -1,13 +1,13 @@
 //! The tiles of a YARC without their links: three stages and the wires between them.
 //!
-//! Every effect of one stage on another travels over a wire of at least three cycles
+//! Every effect of one stage on another takes at least three cycles on a wire
 //! ([`Pipe`](phitwire::kit::Pipe)), so no stage sees another's write of the same cycle. Within a
-//! cycle the stages run from output to input, the order in which a pipe expects its two sides to be
-//! used.
+//! cycle the stages run from output to input, the order that a pipe expects.
 //!
-//! Work is proportional to the phits that move: each stage has a bit mask of what can move, and a
-//! blocked input leaves the mask until a phit, free slot or link event unblocks it; the calendar
-//! knows when. When all masks are empty the core jumps to the calendar's next cycle.
+//! Work is proportional to the phits that move: each stage has a bit mask of the inputs or outputs
+//! that can move. A blocked one leaves the mask until a phit, a free slot or a link event unblocks
+//! it; the calendar holds the arrival times of phits and free slots. When all masks are empty, the
+//! core jumps to the calendar's next cycle.
 
 use phitwire_framing::yarc::packet::Vc;
 use phitwire_framing::yarc::phit::{CONTENT_MASK, Phit, PhitKind};
@@ -29,15 +29,15 @@ use phitwire::kit::{Calendar, ForwardProgress, below, tiles};
 use phitwire::time::Time;
 use phitwire::trace::Watch;
 
-/// The router core's view of its links: input queues on one side, output ports on the other.
+/// The links of a router core: input queues on one side, output ports on the other.
 ///
 /// `port` is below 64 and `vc` 0 (request) or 1 (response).
 pub trait Ports {
     /// The phit at the front of an input queue.
     fn front(&self, port: usize, vc: usize) -> Option<Phit>;
-    /// The phit behind the front: it holds the hash bits that routing may need.
+    /// The phit behind the front, with the hash bits that routing may need.
     fn second(&self, port: usize, vc: usize) -> Option<Phit>;
-    /// The phit `behind` positions behind the front, for inspection only.
+    /// The phit `behind` positions behind the front, only for inspection.
     fn nth(&self, port: usize, vc: usize, behind: usize) -> Option<Phit> {
         match behind {
             0 => self.front(port, vc),
@@ -45,27 +45,26 @@ pub trait Ports {
             _ => None,
         }
     }
-    /// Takes the phit at the front of an input queue and frees its slot.
+    /// Takes the phit at the front of an input queue, and frees its slot.
     fn pop(&mut self, port: usize, vc: usize) -> Option<Phit>;
-    /// Whether a whole packet of maximum length can be sent now (virtual cut-through, BlackWidow
-    /// sec. 4.2): the link is active, no packet is open, credits and retry buffer suffice.
+    /// Whether a packet of maximum length can be sent now (virtual cut-through, BlackWidow sec.
+    /// 4.2): the link is active, no packet is open, and credits and retry buffer suffice.
     fn can_begin(&self, port: usize, vc: usize) -> bool;
     /// Whether the link is up (`link_active`, BlackWidow sec. 7.7).
     fn is_active(&self, port: usize) -> bool;
-    /// Sends the next phit of the packet that leaves by `port`. Once begun, a packet is accepted to
-    /// its end, whatever happens to the link.
+    /// Sends the next phit of the packet that leaves by `port`. A started packet is accepted to its
+    /// end, even if the link fails in between.
     fn push(&mut self, port: usize, phit: Phit);
-    /// The cycle of all calls up to the next call of this. Links with a clock of their own may
-    /// ignore it.
+    /// Sets the cycle of the following calls. Links with their own clock may ignore it.
     #[inline]
     fn begin_cycle(&mut self, _cycle: u64) {}
 }
 
-/// Maximum number of cycles by which arrivals can be announced in advance.
+/// Maximum number of cycles by which arrivals can be announced ahead.
 pub const MAX_ANNOUNCED_CYCLES: u64 = ANNOUNCED_SLOTS as u64 - 1 - INPUT_CYCLES;
 
-/// A slot of a row or column buffer: bits 0..22 content, 22..24 kind, 24..32 row mask (heads in row
-/// buffers only, BlackWidow sec. 5.1).
+/// A slot of a row or column buffer: content in bits 0..22, kind in 22..24, and row mask in 24..32
+/// (only for heads in row buffers, BlackWidow sec. 5.1).
 pub(super) type Slot = u32;
 const SLOT_KIND_SHIFT: u32 = 22;
 pub(super) const SLOT_MASK_SHIFT: u32 = 24;
@@ -90,10 +89,10 @@ const _: () = assert!(to_slot(Phit::new(PhitKind::Eop, 0)) == SLOT_EOP);
 
 /// The 64 tiles of a YARC without their links.
 ///
-/// Call order: [`arrived`](Self::arrived) and [`output_changed`](Self::output_changed) as link
-/// events occur, then [`run`](Self::run) or [`run_until`](Self::run_until),
+/// Call order: [`arrived`](Self::arrived) and [`output_changed`](Self::output_changed) on link
+/// events, then [`run`](Self::run) or [`run_until`](Self::run_until),
 /// [`check_forward_progress`](Self::check_forward_progress), and [`poll_event`](Self::poll_event)
-/// until `None`.
+/// until it returns `None`.
 #[derive(Debug)]
 pub struct Core {
     pub(super) cycle: u64,
@@ -107,15 +106,14 @@ pub struct Core {
     pub(super) maintenance: Maintenance,
     pub(super) counters: RouterCounters,
     pub(super) events: EventQueue,
-    /// See [`stalls`](Self::stalls).
     pub(super) stalls: [u64; 3],
     progress: ForwardProgress<2>,
-    /// Records passing packets while a watch is on.
+    /// Set while tracing; records passing packets.
     pub(super) watch: Option<Box<Watch>>,
 }
 
 impl Core {
-    /// A core whose tiles have the given registers; missing tiles (fewer than 64, or `None`) are
+    /// A core whose tiles have the given registers. Missing tiles (fewer than 64, or `None`) are
     /// not in use.
     pub fn new(registers: ChipRegisters) -> Self {
         let mut core = Self {
@@ -139,8 +137,8 @@ impl Core {
         core
     }
 
-    /// Sets the number of driver nanoseconds per emulated one, at least 1: the forward-progress
-    /// register is in emulated time.
+    /// Sets how many nanoseconds of the driver one emulated nanosecond takes, at least 1. The
+    /// forward-progress register is in emulated time.
     pub fn set_dilation(&mut self, dilation: u32) {
         self.progress.set_dilation(dilation);
         self.compile_routes();
@@ -174,7 +172,7 @@ impl Core {
         self.routes.get(port)?.as_deref()
     }
 
-    /// Cycles passed, executed or skipped.
+    /// Number of cycles executed or skipped.
     pub fn cycle(&self) -> u64 {
         self.cycle
     }
@@ -186,13 +184,12 @@ impl Core {
         }
     }
 
-    /// The oldest event not yet fetched.
     pub fn poll_event(&mut self) -> Option<RouterEvent> {
         self.events.pop()
     }
 
-    /// `phits` more phits were written into the input queue of (`port`, `vc`); they can move once
-    /// past the stages of the input block.
+    /// Records `phits` more phits in the input queue of (`port`, `vc`). They can move after the
+    /// stages of the input block.
     #[inline]
     pub fn arrived(&mut self, port: usize, vc: usize, phits: u32) {
         if self.watch.is_some() {
@@ -204,31 +201,31 @@ impl Core {
             .enter(self.cycle, INPUT_CYCLES, (port_vc, phits));
     }
 
-    /// The link took back the packet at the front of the input queue of (`port`, `vc`), and too few
-    /// phits arrived with that to announce by [`arrived`](Self::arrived).
+    /// Records that the link withdrew the packet at the front of the input queue of (`port`, `vc`),
+    /// and that too few phits arrived with that event for a call of [`arrived`](Self::arrived).
     pub fn front_changed(&mut self, port: usize, vc: usize) {
         self.inputs
             .front_changed(below::<PORTS>(port), below::<2>(vc));
     }
 
-    /// One phit each will arrive in the input queues of `ports` (a bit mask) and virtual channel
-    /// `vc` in `cycle`, which must not have run yet and be at most [`MAX_ANNOUNCED_CYCLES`] after
-    /// the next one to run. For drivers that know arrivals in advance: they need no call on
-    /// arrival.
+    /// Announces one phit each that will arrive in the input queues of `ports` (a bit mask) and
+    /// virtual channel `vc` in `cycle`. That cycle must not have run yet, and be at most
+    /// [`MAX_ANNOUNCED_CYCLES`] after the next cycle to run. For drivers that know arrivals in
+    /// advance; no further call is needed on arrival.
     #[inline]
     pub fn announce(&mut self, cycle: u64, vc: usize, ports: u64) {
         debug_assert!(cycle >= self.cycle && cycle - self.cycle <= MAX_ANNOUNCED_CYCLES);
         self.inputs.announce(cycle + INPUT_CYCLES, vc % 2, ports);
     }
 
-    /// Something that [`Ports::can_begin`] or [`Ports::is_active`] depends on changed at `port`.
+    /// Records that a condition of [`Ports::can_begin`] or [`Ports::is_active`] changed at `port`.
     #[inline]
     pub fn output_changed(&mut self, port: usize) {
         self.columns.wake(below::<PORTS>(port));
     }
 
-    /// Bit mask of ports whose input queue was read, or that phits were pushed to, since the last
-    /// call.
+    /// The ports whose input queue was read, or to which phits were pushed, since the last call, as
+    /// a bit mask.
     pub fn take_moved(&mut self) -> u64 {
         core::mem::take(&mut self.inputs.popped) | core::mem::take(&mut self.columns.pushed)
     }
@@ -252,7 +249,7 @@ impl Core {
         self.cycle = self.cycle.max(limit);
     }
 
-    /// The next cycle in which something can move without external input.
+    /// The next cycle in which a phit can move without external input.
     #[inline]
     pub fn next_cycle(&self) -> Option<u64> {
         let active =
@@ -278,7 +275,7 @@ impl Core {
         self.cycle = now + 1;
     }
 
-    /// Wakes whatever has work from cycle `now` on.
+    /// Wakes the tiles that have work from cycle `now` on.
     fn deliver(&mut self, now: u64) {
         self.inputs.take_announced(now);
         if self.inputs.arrivals.is_due(now) {
@@ -302,11 +299,11 @@ impl Core {
         }
     }
 
-    /// Starts, stops and expires the forward-progress countdowns of the output virtual channels
+    /// Starts, stops and expires the forward-progress timers of the output virtual channels
     /// (BlackWidow sec. 7.7).
     ///
-    /// A countdown runs while phits wait for the output and restarts whenever a packet begins to
-    /// leave. When it expires, an event is raised and the packets of that port and virtual channel
+    /// A timer runs while phits wait for the output, and restarts whenever a packet begins to
+    /// leave. When it expires, an event is raised, and the packets of that port and virtual channel
     /// are discarded until the link accepts one again or software writes the discard register.
     pub fn check_forward_progress(&mut self, now: Time) {
         let columns = &mut self.columns;
@@ -326,8 +323,8 @@ impl Core {
         }
     }
 
-    /// Deadline of the next [`check_forward_progress`](Self::check_forward_progress). May precede
-    /// the next expiry, never follow it.
+    /// Latest time of the next [`check_forward_progress`](Self::check_forward_progress). May be
+    /// earlier than the next expiry, but never later.
     pub fn next_progress_check(&self) -> Option<Time> {
         self.progress.next_check()
     }
@@ -343,9 +340,9 @@ impl Core {
         [self.rows.phits(), self.columns.phits()]
     }
 
-    /// Occupancy of the row buffers by subswitch, the column buffers by output tile, and the
-    /// maintenance packets. Tiles that packets between `ports` (a bit mask) do not pass are left
-    /// out unless they hold something.
+    /// Contents of the row buffers by subswitch, of the column buffers by output tile, and of the
+    /// maintenance packets. Omits empty tiles that packets between `ports` (a bit mask) do not
+    /// pass.
     pub fn stages(&self, ports: u64) -> [Stage; 3] {
         let buffers = tiles::COLUMNS as u64;
         let mut rows = Stage::inside("row buffer", "phits", "subswitch")
@@ -369,13 +366,13 @@ impl Core {
         [rows, columns, maintenance]
     }
 
-    /// Number of waits: in an input queue for a row buffer slot, in a row buffer for a column
-    /// buffer slot (the buffer ran full), in a column buffer for the link.
+    /// Number of waits: in an input queue for row buffer room, in a row buffer for column buffer
+    /// room, and in a column buffer for the link.
     pub fn stalls(&self) -> [u64; 3] {
         self.stalls
     }
 
-    /// Phits inside the core: in row and column buffers, on the wires to them, and of maintenance
+    /// Phits inside the core: in row and column buffers, on the wires to them, and in maintenance
     /// packets being gathered or sent.
     pub fn phits_inside(&self) -> u64 {
         self.rows.phits() + self.columns.phits() + self.maintenance.phits()

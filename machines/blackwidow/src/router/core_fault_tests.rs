@@ -1,4 +1,4 @@
-//! Packets that are cut, dropped and taken back; ports that die or stall.
+//! Packets that are cut, dropped and withdrawn, and ports that fail or stall.
 
 use super::*;
 use phitwire::time::Duration;
@@ -42,7 +42,7 @@ fn violations_are_swallowed_counted_and_reported() {
     assert_eq!(core.counters().virtual_router_violations, 1);
 }
 
-/// Packets cut anywhere, even right behind the head, pass every stage and leave no trace.
+/// Packets cut anywhere, even right behind the head, pass every stage and leave no state behind.
 #[test]
 fn short_poisoned_packets_pass_every_stage() {
     for length in 1..=18 {
@@ -76,7 +76,7 @@ fn streams_without_head_or_end_do_not_wedge_the_tile() {
     // A packet without its head.
     bench.queues[1][0].extend(&good[1..]);
     core.arrived(1, 0, 5);
-    // A packet without its end: the next head is passed on as body.
+    // A packet without its end: the next head is forwarded as body.
     bench.inject(&mut core, 1, &good[..4]);
     bench.inject(&mut core, 1, &good);
     bench.inject(&mut core, 1, &good);
@@ -88,7 +88,7 @@ fn streams_without_head_or_end_do_not_wedge_the_tile() {
     assert_eq!(core.counters().stray_heads, 1);
 }
 
-/// The link takes back a rejected packet before it has begun to flow (BlackWidow sec. 4.3).
+/// The link withdraws a rejected packet before it has begun to flow (BlackWidow sec. 4.3).
 #[test]
 fn a_packet_taken_back_before_it_flowed_leaves_no_trace() {
     let (mut core, mut bench) = flat();
@@ -99,7 +99,7 @@ fn a_packet_taken_back_before_it_flowed_leaves_no_trace() {
     let left = bench.queues[0][0].len();
     assert!(left > 19);
     bench.queues[0][0].truncate(left - 19);
-    // A packet to a free port replaces it.
+    // It is replaced by a packet to a free port.
     bench.inject(&mut core, 0, &packet(head(9, REQUEST), 0, 0, 19));
     bench.drain(&mut core);
     let others = bench.packets(9).len();
@@ -146,8 +146,8 @@ fn a_dead_port_discards_and_others_flow() {
     assert_eq!(bench.packets(8).len(), 1);
 }
 
-/// The link fails within a packet: it takes the rest (and discards it), and the packets behind it
-/// are discarded.
+/// The link fails within a packet: it accepts and discards the rest, and the packets behind it are
+/// discarded.
 #[test]
 fn a_port_that_dies_in_the_middle_of_a_packet_does_not_wedge_the_switch() {
     let (mut core, mut bench) = flat();
@@ -193,7 +193,7 @@ fn forward_progress_expires_discards_and_recovers() {
     bench.drain(&mut core);
     assert_eq!(core.counters().stalled_port_packets, 10);
     assert_eq!(core.phits_inside(), 0);
-    // More packets are discarded, until the link accepts one.
+    // More packets are discarded until the link accepts one.
     bench.inject(&mut core, 0, &packet(head(8, REQUEST), 0, 0, 5));
     bench.drain(&mut core);
     assert_eq!(core.counters().stalled_port_packets, 11);
@@ -217,7 +217,7 @@ fn progress_restarts_the_countdown() {
     });
     bench.drain(&mut core);
     core.check_forward_progress(us(0));
-    // One packet leaves shortly before the countdown ends.
+    // One packet leaves shortly before the timer expires.
     bench.blocked[0] = 0;
     core.output_changed(8);
     bench.run(&mut core, 3);
@@ -230,9 +230,9 @@ fn progress_restarts_the_countdown() {
     assert!(core.poll_event().is_some());
 }
 
-/// Everything at random: whole, cut, headless and endless packets, maintenance packets, packets
-/// taken back, links that block and die, forward-progress timeouts, register changes. The core must
-/// come to rest with nothing inside, and every port must still work.
+/// Random events: complete, cut, headless and endless packets, maintenance packets, withdrawn
+/// packets, links that block and fail, forward-progress timeouts, register changes. The core must
+/// come to rest empty, and every port must still work.
 #[test]
 fn chaos_leaves_nothing_behind_and_nothing_broken() {
     for seed in 0..60 {
@@ -278,7 +278,7 @@ fn chaos_leaves_nothing_behind_and_nothing_broken() {
         }
         bench.blocked = [0; 2];
         bench.down = 0;
-        // End every stream with a packet's end, and restore the registers of every tile.
+        // End every stream with an end of packet, and restore the registers of every tile.
         for port in 0..64 {
             for vc in Vc::ALL {
                 let end = cut(&packet(head(0, vc), 0, 0, 4), 1);

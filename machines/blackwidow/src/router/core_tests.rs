@@ -13,7 +13,7 @@ mod faults;
 const REQUEST: Vc = Vc::Request;
 const RESPONSE: Vc = Vc::Response;
 
-/// BlackWidow sec. 3: 25 stages, whatever the tile.
+/// BlackWidow sec. 3: 25 stages, for every tile.
 #[test]
 fn zero_load_latency_is_25_cycles() {
     for (from, to) in [(0, 0), (0, 63), (63, 0), (9, 9), (17, 42)] {
@@ -55,7 +55,8 @@ fn one_flow_uses_every_cycle() {
 #[test]
 fn a_permutation_runs_at_full_rate() {
     let (mut core, mut bench) = flat();
-    // Every input of a row sends to another column and every column receives from another row.
+    // Every input of a row sends to a different column, and every column receives from different
+    // rows.
     for port in 0..64u16 {
         let to = (port * 8 + port / 8) % 64;
         for id in 0..20 {
@@ -70,8 +71,9 @@ fn a_permutation_runs_at_full_rate() {
     }
 }
 
-/// Every packet arrives once, intact, at its destination, in order per (source, destination,
-/// virtual channel); packets carry their source in the hash phit and their number as payload.
+/// Checks that every packet arrived once and undamaged at its destination, in order per source,
+/// destination and virtual channel. Packets carry their source in the hash phit and their number as
+/// payload.
 fn check_delivery(bench: &Bench, expected: &HashMap<(u16, u16, usize), u32>) {
     let mut next: HashMap<(u16, u16, usize), u32> = HashMap::new();
     for port in 0..64 {
@@ -150,7 +152,7 @@ fn the_two_virtual_channels_share_an_output_equally() {
     assert!((47..=50).contains(&share), "{share} of {}", packets.len());
 }
 
-/// Requests without credits stay inside and do not hold up responses (BlackWidow sec. 4.2).
+/// Requests without credits stay inside, and do not block responses (BlackWidow sec. 4.2).
 #[test]
 fn blocked_requests_do_not_block_responses() {
     let (mut core, mut bench) = flat();
@@ -163,7 +165,7 @@ fn blocked_requests_do_not_block_responses() {
     let packets = bench.packets(50);
     assert_eq!(packets.len(), 50);
     assert!(packets.iter().all(|p| head_vc(p[0].content()) == RESPONSE));
-    // 16 + 10 phits fill the row and column buffer; the rest waits in the input queue.
+    // 16 + 10 phits fill the row and the column buffer; the rest waits in the input queue.
     assert_eq!(core.phits_inside(), 26);
     assert_eq!(bench.queues[7][0].len(), 50 * 19 - 26);
     bench.blocked[0] = 0;
@@ -180,12 +182,12 @@ fn a_blocked_wormhole_blocks_its_row_buffer_and_nothing_else() {
     bench.blocked[0] = 1 << 8;
     bench.inject(&mut core, 0, &packet(head(8, REQUEST), 0, 0, 19));
     bench.run(&mut core, 60);
-    // Same input, same column, another row: behind the tail in the row buffer.
+    // Same input, same column, another row: waits behind the tail in the row buffer.
     bench.inject(&mut core, 0, &packet(head(16, REQUEST), 0, 0, 4));
-    // Another input of the same row, same column: a separate row buffer.
+    // Another input of the same row, same column: has a separate row buffer.
     bench.inject(&mut core, 1, &packet(head(16, REQUEST), 1, 0, 4));
-    // The same output from the same row waits; from another row of the same column it has a
-    // separate column buffer but the same blocked link; another column is free.
+    // The same output waits if the packet comes from the same row. From another row of the same
+    // column it has a separate column buffer but the same blocked link. Another column is free.
     bench.inject(&mut core, 9, &packet(head(24, REQUEST), 9, 0, 4));
     bench.drain(&mut core);
     assert_eq!(bench.packets(16).len(), 1);
@@ -283,12 +285,12 @@ fn adaptive_packets_spread_evenly_and_avoid_blocked_ports() {
     bench.drain(&mut core);
     let delivered: usize = (32..64).map(|port| bench.packets(port).len()).sum();
     // The blocked ports hold the packets that chose them before they looked full: at most the
-    // content of their column buffer and of the row buffers of their column.
+    // contents of their column buffers and of the row buffers of their column.
     assert!(delivered >= 640 - 2 * 26 / 4 - 2, "{delivered}");
     assert_eq!(core.counters().adaptive_packets, 640);
 }
 
-/// A row buffer full of two-phit packets behind a blocked output: the most packets it can hold.
+/// A row buffer full of two-phit packets behind a blocked output holds as many packets as possible.
 #[test]
 fn a_row_buffer_full_of_heads_keeps_their_row_masks() {
     let (mut core, mut bench) = flat();
@@ -354,7 +356,7 @@ fn the_same_input_gives_the_same_output_in_the_same_cycles() {
             };
             let whole = packet(h, 0, 0, 4 + rng.below(16) as usize);
             bench.inject(&mut core, port, &whole);
-            // Skipping cycles changes nothing.
+            // Skipping cycles has no effect on results.
             match by_one {
                 true => (0..2).for_each(|_| bench.run(&mut core, 1)),
                 false => bench.run(&mut core, 2),
@@ -366,7 +368,7 @@ fn the_same_input_gives_the_same_output_in_the_same_cycles() {
     assert_eq!(run(true), run(false));
 }
 
-/// A smaller radix is the same code with fewer tiles in use.
+/// A smaller radix is modelled by the same code with fewer tiles in use.
 #[test]
 fn a_chip_with_two_ports_routes_between_them() {
     let mut tiles = vec![None; 12];
@@ -390,7 +392,7 @@ fn a_chip_with_two_ports_routes_between_them() {
     assert_eq!(core.counters().unroutable_packets, 1);
 }
 
-/// Sources write one phit per cycle, as links do; light and heavy load.
+/// Sources write one phit per cycle, as links do, with light and heavy load.
 #[test]
 fn packets_that_arrive_phit_by_phit_are_delivered_whole() {
     for (chance, cycles) in [(1_000, 150_000u64), (20, 20_000)] {

@@ -1,17 +1,15 @@
-//! Counters of a router core.
-
 use phitwire::kit::counters::counters;
 
 counters! {
-    /// Counters of a router since it was made, without its links. They only grow.
+    /// Counters of a router since its creation, without its links. They only grow.
     pub struct RouterCounters {
         /// Cycles in which at least one stage had work.
         executed_cycles,
-        /// Phits handed to output ports: phit-hops.
+        /// Phits passed to output ports: phit-hops.
         phits_forwarded,
-        /// Packets handed to output ports, poisoned ones included.
+        /// Packets passed to output ports, including damaged ones.
         packets_forwarded,
-        /// Packets handed to output ports whose end says `transmit_error` or `soft_error`.
+        /// Packets passed to output ports that end with `transmit_error` or `soft_error`.
         poisoned_packets_forwarded,
         /// Packets that chose their column adaptively.
         adaptive_packets,
@@ -25,7 +23,7 @@ counters! {
         headless_packets,
         /// Phits of all dropped packets.
         swallowed_phits,
-        /// Heads within a packet, passed on as body.
+        /// Heads within a packet, forwarded as body.
         stray_heads,
         /// Packets discarded at an output whose link is not active.
         dead_port_packets,
@@ -37,17 +35,17 @@ counters! {
         stalled_port_phits,
         /// Forward-progress timers that expired.
         forward_progress_timeouts,
-        /// Maintenance packets sent on towards another router.
+        /// Maintenance packets forwarded to another router.
         maintenance_forwarded,
         /// Register reads executed for maintenance packets.
         maintenance_reads,
         /// Register writes executed for maintenance packets.
         maintenance_writes,
-        /// Register accesses refused.
+        /// Register accesses rejected.
         maintenance_refused,
         /// Maintenance packets dropped: damaged.
         maintenance_damaged,
-        /// Maintenance packets dropped: not understood by a router, or a response.
+        /// Maintenance packets dropped: invalid at a router, or a response.
         maintenance_malformed,
         /// Events lost because they were not fetched in time.
         events_lost,

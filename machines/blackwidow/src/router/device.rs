@@ -1,4 +1,4 @@
-//! The YARC-specific interface of a chip and its links to processes and simulations.
+//! The YARC-specific device interface of a chip and its links.
 
 use phitwire_framing::carrier::lane_layout::LaneLayout;
 use phitwire_framing::yarc::frame::DataFrame;

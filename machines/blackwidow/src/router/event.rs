@@ -9,57 +9,49 @@ use phitwire::node::PortId;
 /// An interrupt to the maintenance controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RouterEvent {
-    /// A link event (BlackWidow sec. 4.3, 4.4 and 7.7).
     Link {
-        /// The port of the link.
         port: PortId,
         event: LinkEvent,
     },
-    /// No packet left by this port and virtual channel for the forward-progress time although some
-    /// waited; from now on packets for them are discarded (BlackWidow sec. 7.7).
+    /// Packets waited for this port and virtual channel, but none left by it for the
+    /// forward-progress time. From now on they are discarded (BlackWidow sec. 7.7).
     ForwardProgress {
-        /// The output port.
         port: PortId,
-        /// The virtual channel.
         vc: Vc,
     },
     /// The port accepts packets of the virtual channel again and stops discarding.
     ForwardProgressRestored {
-        /// The output port.
         port: PortId,
-        /// The virtual channel.
         vc: Vc,
     },
-    /// A packet from an uplink would have left other than by a downlink (BlackWidow sec. 7.7).
+    /// A packet from an uplink would have left by a link other than a downlink (BlackWidow sec.
+    /// 7.7).
     UpDownViolation {
-        /// The input port.
         port: PortId,
-        /// Destination of the packet; unreliable, as the packet's CRC was not checked yet.
+        /// Destination of the packet; unreliable, because the packet's CRC is not checked yet.
         destination: u16,
     },
     /// A packet would have left its virtual router (BlackWidow sec. 7.4).
     VirtualRouterViolation {
-        /// The input port.
         port: PortId,
-        /// Destination of the packet; unreliable, as the packet's CRC was not checked yet.
+        /// Destination of the packet; unreliable, because the packet's CRC is not checked yet.
         destination: u16,
     },
     /// No route leads to the destination.
     Unroutable {
-        /// The input port.
         port: PortId,
-        /// The destination; unreliable, as the packet's CRC was not checked yet.
+        /// Destination of the packet; unreliable, because the packet's CRC is not checked yet.
         destination: u16,
     },
     /// A maintenance packet changed a register.
     RegisterWritten {
-        /// Address of the register.
         address: u16,
         value: u64,
     },
 }
 
-/// Events not yet fetched; register writes have separate room. The owner keeps link events.
+/// Events that are not fetched yet; register writes have separate room. Link events belong to the
+/// owner.
 pub(super) type EventQueue = Interrupts<RouterEvent>;
 
 impl Interrupt for RouterEvent {
@@ -85,7 +77,7 @@ mod tests {
         core::iter::from_fn(|| core.poll_event()).collect()
     }
 
-    /// However many packets are unroutable, the controller learns that a port has stopped.
+    /// However many packets are unroutable, the controller still learns that a port has stopped.
     #[test]
     fn a_burst_of_lost_packets_does_not_hide_an_output_that_stopped() {
         let (mut core, mut bench) = flat();
@@ -113,13 +105,13 @@ mod tests {
         );
         assert_eq!(core.counters().unroutable_packets, 600);
         assert_eq!(core.counters().events_lost, 0);
-        // An event after the controller has fetched is reported again.
+        // After the controller has fetched the events, the same event is reported again.
         bench.inject(&mut core, 3, &packet(head(103, Vc::Request), 0, 0, 4));
         bench.drain(&mut core);
         assert_eq!(events(&mut core), [unroutable(3)]);
     }
 
-    /// The last event of an output reports its true state.
+    /// The last event of an output reports its current state.
     #[test]
     fn an_output_that_stops_again_is_reported_last() {
         let mut queue = EventQueue::default();

@@ -1,4 +1,4 @@
-//! A stand-in for the links of a core in tests: plain queues in, recorded phits out.
+//! Replaces the links of a core in tests, with plain queues as input and recorded phits as output.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub(super) const fn low(mask: u16) -> Subtree {
     Subtree { location: 0, mask }
 }
 
-/// 64 tiles; destination d below 64 is at port d.
+/// A chip with 64 tiles; destination d, below 64, is at port d.
 pub(super) fn flat_chip() -> ChipRegisters {
     ChipRegisters::flat()
 }
@@ -26,7 +26,7 @@ pub(super) fn down_tile() -> TileRegisters {
     tiles.remove(0).expect("every port has a tile")
 }
 
-/// The flat chip with each tile changed according to its port.
+/// The flat chip, with each tile changed according to its port.
 pub(super) fn chip_of(change: impl Fn(usize, &mut TileRegisters)) -> ChipRegisters {
     let mut chip = flat_chip();
     let tiles = chip.tiles.iter_mut().flatten();
@@ -36,7 +36,7 @@ pub(super) fn chip_of(change: impl Fn(usize, &mut TileRegisters)) -> ChipRegiste
     chip
 }
 
-/// Destinations up to 31 at their ports; ports 32 to 63 lead up, to all others.
+/// A chip with destinations up to 31 at their ports; ports 32 to 63 lead up to all others.
 pub(super) fn up_chip() -> ChipRegisters {
     chip_of(|port, tile| {
         tile.root_detect = low(31);
@@ -51,12 +51,10 @@ pub(super) fn up_chip() -> ChipRegisters {
     })
 }
 
-/// A core of the flat chip.
 pub(super) fn flat() -> (Core, Bench) {
     (Core::new(flat_chip()), Bench::default())
 }
 
-/// A head with default fields.
 pub(super) fn head(dest: u16, vc: Vc) -> Head {
     Head {
         dest,
@@ -68,7 +66,7 @@ pub(super) fn head(dest: u16, vc: Vc) -> Head {
     }
 }
 
-/// A healthy packet of `phits` phits (at least 4) whose payload phits all carry `id`.
+/// An undamaged packet of `phits` phits (at least 4) whose payload phits all contain `id`.
 pub(super) fn packet(head: Head, hash: u16, id: u32, phits: usize) -> Vec<Phit> {
     let mut crc = PacketCrc::new();
     let mut packet = vec![Phit::new(PhitKind::Head, head.emit())];
@@ -88,14 +86,13 @@ pub(super) fn cut(packet: &[Phit], phits: usize) -> Vec<Phit> {
     short
 }
 
-/// Queues in front of a core and recorders behind it.
+/// Queues in front of a core, and recorders behind it.
 pub(super) struct Bench {
     pub(super) queues: Vec<[VecDeque<Phit>; 2]>,
-    /// (cycle, phit) of everything pushed to each port.
+    /// Cycle and phit of everything pushed to each port.
     pub(super) sent: Vec<Vec<(u64, Phit)>>,
     /// Ports that accept no packets, per virtual channel.
     pub(super) blocked: [u64; 2],
-    /// Ports whose link is down.
     pub(super) down: u64,
     pub(super) open: u64,
     now: u64,
@@ -153,14 +150,14 @@ impl Ports for Bench {
 }
 
 impl Bench {
-    /// A whole packet arrives in the current cycle.
+    /// Delivers a whole packet in the current cycle.
     pub(super) fn inject(&mut self, core: &mut Core, port: usize, packet: &[Phit]) {
         let vc = head_vc(packet[0].content()).index();
         self.queues[port][vc].extend(packet);
         core.arrived(port, vc, packet.len() as u32);
     }
 
-    /// A packet for each id arrives in the current cycle.
+    /// Delivers one packet per id in the current cycle.
     pub(super) fn inject_all(
         &mut self,
         core: &mut Core,
@@ -178,7 +175,7 @@ impl Bench {
     /// Runs until nothing can move.
     ///
     /// # Panics
-    /// If something still moves after a million cycles.
+    /// If a phit still moves after a million cycles.
     pub(super) fn drain(&mut self, core: &mut Core) {
         for _ in 0..1_000_000 {
             let Some(next) = core.next_cycle() else {

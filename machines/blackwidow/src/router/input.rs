@@ -1,7 +1,7 @@
 //! First stage: input queues, route decision and row buses (BlackWidow sec. 3 and 5).
 //!
-//! A row bus carries one phit per cycle and has one sender, so the only choice is between the two
-//! virtual channels of the port; a phit is sent when its row buffer has a free slot.
+//! A row bus carries one phit per cycle from a single port, so arbitration is only between the two
+//! virtual channels of the port. A phit is sent when its row buffer has a free slot.
 
 use phitwire_framing::yarc::packet::{
     hash_bits, head_adaptive, head_dest, head_hashed, head_source_routed,
@@ -19,15 +19,15 @@ use phitwire::kit::below;
 use phitwire::kit::tiles::boxed;
 use phitwire::kit::{Calendar, MatrixArbiter, Room, RoundRobin};
 
-/// Columns (and rows) of a chip.
+/// Number of columns, and of rows, of a chip.
 const COLUMNS: u8 = 8;
-/// `flow`: the next phit is a head.
+/// Value of `flow`: the next phit is a head.
 const AT_HEAD: u8 = 0xff;
-/// `flow`: discard the packet up to its end.
+/// Value of `flow`: discard the packet up to its end.
 const SWALLOW: u8 = 0xfe;
-/// `flow`: gather a maintenance packet up to its end.
+/// Value of `flow`: gather a maintenance packet up to its end.
 const GATHER: u8 = 0xfd;
-/// `waits_for`: nothing.
+/// Value of `waits_for`: no column.
 const NOTHING: u8 = 0;
 
 /// Slots for announced arrivals, one per cycle from now on.
@@ -36,28 +36,29 @@ pub(super) const ANNOUNCED_SLOTS: usize = 128;
 /// The read side of one input virtual channel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InputVc {
-    /// Phits that have passed the stages of the input block. May be too high after the link took
-    /// back a rejected packet; running dry corrects it.
+    /// Phits that have passed the stages of the input block. May be too high after the link
+    /// withdrew a rejected packet, until the queue is found empty.
     visible: u32,
     /// Column of the packet in progress, or one of the constants above.
     flow: u8,
-    /// Bit mask of columns; a row buffer of one must free a slot before this channel can continue.
+    /// Bit mask of columns. A row buffer of one of them must free a slot before this channel can
+    /// continue.
     waits_for: u8,
 }
 
-/// State of all input queues other than their content.
+/// State of all input queues, without their contents.
 #[derive(Debug)]
 pub(super) struct Inputs {
     /// Ports that can send a phit, per virtual channel.
     pub(super) ready: [u64; 2],
-    /// Ports read from since the last call of `take_moved`.
+    /// Ports that were read since the last call of `take_moved`.
     pub(super) popped: u64,
     vcs: Box<[InputVc; PORT_VCS]>,
     vc_turn: RoundRobin,
     column_turn: Box<[MatrixArbiter; PORTS]>,
     pub(super) arrivals: Calendar<(u8, u32)>,
     /// Ports with single announced phits, per virtual channel, by the cycle (modulo the number of
-    /// slots) in which they have passed the input block.
+    /// slots) in which the phits will have passed the input block.
     announced: Box<[[u64; 2]; ANNOUNCED_SLOTS]>,
     /// Non-empty slots of `announced`.
     announced_slots: u128,
@@ -99,7 +100,7 @@ impl Inputs {
         Some(now + u64::from(ahead))
     }
 
-    /// The phits announced for `now` have passed the input block.
+    /// Handles the phits announced for `now`, which have passed the input block.
     #[inline]
     pub(super) fn take_announced(&mut self, now: u64) {
         let slot = now as usize % ANNOUNCED_SLOTS;
@@ -117,14 +118,14 @@ impl Inputs {
         }
     }
 
-    /// Phits of (port, virtual channel) `port_vc` have passed the input block.
+    /// Records that phits of (port, virtual channel) `port_vc` have passed the input block.
     #[inline]
     pub(super) fn arrived(&mut self, port_vc: u8, phits: u32) {
         let index = usize::from(port_vc) % PORT_VCS;
         let state = &mut self.vcs[index];
         state.visible = state.visible.saturating_add(phits);
         // Within a packet only a free slot helps. Before a head it may be another packet than the
-        // one that waited (the link removes rejected packets), so decide again.
+        // one that waited (the link withdraws rejected packets), so decide again.
         if state.waits_for == NOTHING || state.flow == AT_HEAD {
             state.waits_for = NOTHING;
             self.ready[index & 1] |= 1 << (index >> 1);
@@ -136,7 +137,7 @@ impl Inputs {
         self.ready[vc] &= !(1 << port);
     }
 
-    /// The packet at the front may not be the one that waited: decide again.
+    /// The packet at the front may not be the one that waited, so decide again.
     #[cold]
     pub(super) fn front_changed(&mut self, port: usize, vc: usize) {
         let state = &mut self.vcs[port * 2 + vc];
@@ -146,8 +147,8 @@ impl Inputs {
         }
     }
 
-    /// Wakes a channel to look at its queue or (`side`) at its side packet. Within a packet that
-    /// waits for its row buffer only a free slot helps.
+    /// Wakes a channel to check its queue or, if `side`, its side packet. Within a packet that
+    /// waits for its row buffer, only a free slot helps.
     pub(super) fn wake(&mut self, port: usize, vc: usize, side: bool) {
         let state = &mut self.vcs[port * 2 + vc];
         if state.flow < COLUMNS && state.waits_for != NOTHING {
@@ -163,7 +164,7 @@ impl Inputs {
 }
 
 impl Core {
-    /// The input tile has learned of a free slot in a row buffer.
+    /// Handles the report of a free slot in a row buffer at the input tile.
     #[inline]
     pub(super) fn row_place_freed(&mut self, id: RowBufferId) {
         let (port, vc) = (id.tile(), id.vc());
@@ -174,8 +175,8 @@ impl Core {
         }
     }
 
-    /// Whether a phit can be written into a row buffer in this cycle (`after` 0) or the next (1).
-    /// If not, the input tile is woken when it can.
+    /// Whether a phit can be written to a row buffer in this cycle (`after` is 0) or the next (1).
+    /// If not, the input tile will be woken when it can.
     #[inline]
     fn has_room(&mut self, id: RowBufferId, after: u32) -> bool {
         match self.rows.pipes[id.index()].room(self.cycle as u32, after) {
@@ -197,12 +198,12 @@ impl Core {
         self.inputs.sleep(port, vc);
     }
 
-    /// Puts a channel to sleep until a row buffer of one of `columns`, all of which are full, frees
-    /// a slot.
+    /// Puts a channel to sleep until a row buffer of one of `columns` frees a slot; all of them are
+    /// full.
     #[cold]
     fn wait_for_any(&mut self, port: usize, vc: usize, columns: u8) {
         for column in (0..8).filter(|column| columns >> column & 1 != 0) {
-            // Register for a wake by each of them.
+            // Request a wake by each of them.
             self.has_room(RowBufferId::new(port, vc, column), 0);
         }
         self.stalls[0] += 1;
@@ -210,7 +211,7 @@ impl Core {
         self.inputs.sleep(port, vc);
     }
 
-    /// Lets every ready port send one phit over its row bus.
+    /// Each ready port sends one phit over its row bus.
     pub(super) fn input_stage<P: Ports>(&mut self, io: &mut P) {
         let [requests, responses] = self.inputs.ready;
         let mut pending = requests | responses;
@@ -234,7 +235,8 @@ impl Core {
             return self.move_side(port, vc);
         }
         if visible == 0 {
-            // The wake was for a free slot, but the next phit has not arrived: sleep until it does.
+            // The channel was woken for a free slot, but the next phit has not arrived: sleep until
+            // it does.
             return self.inputs.sleep(port, vc);
         }
         if flow < COLUMNS {
@@ -261,14 +263,15 @@ impl Core {
         io.pop(port, vc)
     }
 
-    /// The queue holds less than was announced: the link took back a rejected packet.
+    /// Handles a queue that holds less than was announced, because the link withdrew a rejected
+    /// packet.
     #[cold]
     fn ran_dry(&mut self, port: usize, vc: usize) {
         self.inputs.vcs[port * 2 + vc].visible = 0;
         self.inputs.sleep(port, vc);
     }
 
-    /// Writes a phit into the row buffer of `column`, where it appears after the wire delay.
+    /// Writes a phit to the row buffer of `column`, where it becomes visible after the wire delay.
     #[inline]
     fn send_to_row(&mut self, id: RowBufferId, slot: Slot) {
         if self.rows.write(self.cycle as u32, id, slot) {
@@ -277,7 +280,7 @@ impl Core {
         }
     }
 
-    /// Bookkeeping after taking a phit from the queue within a packet.
+    /// Updates the state after a phit within a packet was taken from the queue.
     #[inline]
     fn after_pop(&mut self, port: usize, vc: usize, phit: Phit) {
         let index = port * 2 + vc;
@@ -295,8 +298,8 @@ impl Core {
         }
     }
 
-    /// The routing decision (BlackWidow sec. 5): made when the head reaches the front, and made
-    /// again until it can be carried out.
+    /// Makes the routing decision (BlackWidow sec. 5) when the head reaches the front, and repeats
+    /// it until it can be carried out.
     #[inline]
     fn begin_packet<P: Ports>(&mut self, port: usize, vc: usize, io: &mut P) {
         let Some(head) = io.front(port, vc) else {
@@ -347,7 +350,7 @@ impl Core {
                 }
                 self.send_head(port, vc, column, row_mask(ports, column), true, io);
             }
-            // The next phit's arrival wakes the channel.
+            // The arrival of the next phit wakes the channel.
             Decision::NeedsHash => self.inputs.sleep(port, vc),
             Decision::Refused(why) => {
                 self.refuse(port, request.destination, why);
@@ -385,7 +388,6 @@ impl Core {
         self.after_pop(port, vc, phit);
     }
 
-    /// Counts and reports a packet without a route.
     #[cold]
     pub(super) fn refuse(&mut self, port: usize, destination: u16, why: Refusal) {
         let port = port as u8;
@@ -405,11 +407,11 @@ impl Core {
         });
     }
 
-    /// Takes a phit that does not go to a row buffer: of a packet without a route, or of a
+    /// Takes a phit that does not go to a row buffer, from a packet without a route or a
     /// maintenance packet.
     #[cold]
     fn move_without_row<P: Ports>(&mut self, port: usize, vc: usize, flow: u8, io: &mut P) {
-        // A gathered packet is processed at its end, which may need room for the packet it causes.
+        // A gathered packet is processed at its end, which may need room for the resulting packet.
         if flow == GATHER
             && io.front(port, vc).is_some_and(Phit::is_eop)
             && !self.may_finish_maintenance(port, vc)
@@ -447,7 +449,7 @@ impl Core {
         self.send_to_row(id, to_slot(phit) | mask);
         self.maintenance.side_advance(port, vc);
         if phit.is_eop() {
-            // The queue behind it, and an end of packet that waited for room, can go on.
+            // The queue behind it, and an end of packet that waited for room, can continue.
             for vc in 0..2 {
                 self.inputs
                     .wake(port, vc, self.maintenance.side[vc] >> port & 1 != 0);
@@ -459,7 +461,7 @@ impl Core {
 /// The hash bits of the packet at the front; `None` before its second phit arrives.
 #[inline]
 fn second_hash_bits<P: Ports>(io: &P, port: usize, vc: usize) -> Option<u16> {
-    // Use any path for a packet cut short by an error, which may end right after its head.
+    // A packet that an error cut short may end right after its head; it may take any path.
     io.second(port, vc).map(|phit| {
         if phit.is_eop() {
             0

@@ -3,8 +3,8 @@ use phitwire_framing::yarc::packet::{Head, Vc};
 use super::*;
 use crate::router::harness::{Bench, cut, head, packet, up_chip};
 
-/// BlackWidow sec. 5.1 and 7.8.3: the column is chosen by the space available, so a head that found
-/// no column with space takes the first one that has.
+/// BlackWidow sec. 5.1 and 7.8.3: the column is chosen by available space, so a head that found no
+/// column with space takes the first one that gets some.
 #[test]
 fn an_adaptive_head_takes_whichever_column_frees_a_place() {
     const COLUMN: u64 = 0x0101_0101_0101_0101;
@@ -15,7 +15,7 @@ fn an_adaptive_head_takes_whichever_column_frees_a_place() {
     for column in 0..8 {
         let (mut core, mut bench) = (Core::new(up_chip()), Bench::default());
         bench.blocked[1] = u64::MAX;
-        // Two phits each, so that the buffers are full of whole packets.
+        // Two phits each, so that the buffers are full of complete packets.
         for id in 0..400 {
             bench.inject(&mut core, 3, &cut(&packet(adaptive, 0, id, 4), 1));
         }

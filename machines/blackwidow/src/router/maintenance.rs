@@ -1,10 +1,11 @@
 //! Source-routed maintenance packets: forwarding and register access (BlackWidow sec. 4.1).
 //!
-//! The input tile gathers a maintenance packet and processes it once its end has arrived and marks
-//! it as healthy: a packet that was forwarded speculatively and turned out bad has no effect. It is
-//! then either forwarded (hop index incremented, check patched) or, if its vector is exhausted,
-//! executed; the reply leaves from the same input tile by the return vector. Each input virtual
-//! channel has room for one packet to send; a further one waits in the input queue.
+//! The input tile gathers a maintenance packet, and processes it once its end has arrived and marks
+//! it as undamaged. So a packet that was forwarded speculatively and turned out to be damaged has
+//! no effect. The packet is then either forwarded (with its hop index incremented and its check
+//! patched) or, if its vector is exhausted, executed; the reply leaves from the same input tile by
+//! the return vector. Each input virtual channel has room for one packet to send; further packets
+//! wait in the input queue.
 
 use phitwire_framing::yarc::crc16::CrcPatch;
 use phitwire_framing::yarc::maintenance::{
@@ -40,7 +41,7 @@ struct Gathering {
     packet: PacketBuf,
 }
 
-/// The maintenance packets inside a router. At most two per input virtual channel.
+/// The maintenance packets inside a router, at most two per input virtual channel.
 #[derive(Debug, Default)]
 pub(super) struct Maintenance {
     /// Ports, per virtual channel, with a packet to send.
@@ -60,14 +61,14 @@ impl Maintenance {
             .position(|side| side.port_vc == port_vc(port, vc))
     }
 
-    /// The next phit to send, its column and its row mask.
+    /// The next phit to send, with its column and its row mask.
     pub(super) fn side_front(&self, port: usize, vc: usize) -> Option<(Phit, u8, u8)> {
         let side = &self.sides[self.find(port, vc)?];
         let phit = side.packet.as_slice().get(usize::from(side.sent))?;
         Some((*phit, side.column, side.rows))
     }
 
-    /// The phit returned by [`side_front`](Self::side_front) was sent.
+    /// Records that the phit returned by [`side_front`](Self::side_front) was sent.
     pub(super) fn side_advance(&mut self, port: usize, vc: usize) {
         let Some(index) = self.find(port, vc) else {
             return;
@@ -79,7 +80,7 @@ impl Maintenance {
         }
     }
 
-    /// Phits of packets being gathered or not yet sent.
+    /// Number of phits of packets that are being gathered or not yet sent.
     pub(super) fn phits(&self) -> u64 {
         let gathered = self.gathering.iter().map(|g| g.packet.len() as u64);
         let to_send = |side: &Side| side.packet.len() as u64 - u64::from(side.sent);
@@ -88,7 +89,7 @@ impl Maintenance {
 }
 
 impl Core {
-    /// Whether the outcome of a gathered packet's end has room: the packet forwarded over its own
+    /// Whether there is room for the result of a gathered packet's end: the packet forwarded on its
     /// virtual channel, or a reply.
     pub(super) fn may_finish_maintenance(&self, port: usize, vc: usize) -> bool {
         (self.maintenance.side[vc] | self.maintenance.side[1]) >> port & 1 == 0
@@ -129,7 +130,7 @@ impl Core {
                 return;
             }
         }
-        // `check_packet` has verified at least four phits.
+        // `check_packet` has verified that there are at least four phits.
         let phits = packet.as_slice();
         let (hop, hops) = (
             head_payload(phits[0].content()),
@@ -149,7 +150,7 @@ impl Core {
         }
     }
 
-    /// Executes a request addressed to this router, and replies to it.
+    /// Executes a request to this router, and replies to it.
     fn execute(&mut self, port: usize, packet: &PacketBuf) {
         let Ok(request) = Packet::decode(packet.as_slice()) else {
             self.counters.maintenance_malformed += 1;
@@ -183,7 +184,7 @@ impl Core {
         let written = request
             .reply(status, value)
             .is_some_and(|r| r.encode(&mut reply));
-        // Take the reply's first hop here: the port that the return vector names first.
+        // This router takes the reply's first hop: the first port of the return vector.
         let first = reply
             .as_slice()
             .get(vector_phit(0))
@@ -200,7 +201,8 @@ impl Core {
         }
     }
 
-    /// Queues a packet at input tile `port` for output `out`; `false` if it may not leave there.
+    /// Queues a packet at input tile `port` for output `out`. Returns `false` if it may not leave
+    /// there.
     fn send_side(&mut self, port: usize, vc: usize, out: u8, packet: PacketBuf) -> bool {
         let allowed = match &self.routes[below::<PORTS>(port)] {
             Some(routes) => routes.check_exit(out),
@@ -227,7 +229,8 @@ impl Core {
     }
 }
 
-/// The packet with its hop index incremented and the check patched, so that damage stays visible.
+/// The packet with its hop index incremented, and its check patched such that damage stays
+/// detectable.
 fn increment_hop(packet: &PacketBuf) -> PacketBuf {
     let mut packet = *packet;
     let phits = packet.as_mut_slice();

@@ -21,7 +21,7 @@ fn request(way: &[u8], back: &[u8], register: &str, value: Option<u64>) -> Vec<P
     encoded(&maintenance)
 }
 
-/// A request to read the chip's identity, with the reply from port 9.
+/// A request to read the chip's identity, whose reply leaves by port 9.
 fn read_id() -> Vec<Phit> {
     request(&[], &[9], "chip.id", None)
 }
@@ -32,7 +32,6 @@ fn encoded(packet: &Packet) -> Vec<Phit> {
     out.as_slice().to_vec()
 }
 
-/// A reply with the route `way`.
 fn reply(way: &[u8], operation: Operation) -> Vec<Phit> {
     encoded(&Packet {
         route: RouteVector::new(way).expect("a legal route"),
@@ -109,7 +108,7 @@ fn refused_accesses_are_answered_too() {
     assert_eq!(core.counters().maintenance_refused, 2);
 }
 
-/// A packet in transit is forwarded with the next hop index and a check that still verifies.
+/// A packet in transit is forwarded with the next hop index and a valid check.
 #[test]
 fn a_packet_for_a_router_further_on_is_forwarded() {
     let (mut core, mut bench) = flat();
@@ -118,7 +117,7 @@ fn a_packet_for_a_router_further_on_is_forwarded() {
     bench.drain(&mut core);
     let forwarded = replies(&bench, 33);
     assert_eq!(forwarded[0].hop, 1);
-    // The second router sends it to port 12, the third executes it.
+    // The second router sends it to port 12, and the third executes it.
     let (mut core, mut bench2) = flat();
     bench2.inject(&mut core, 0, &bench.packets(33)[0]);
     bench2.drain(&mut core);
@@ -129,7 +128,7 @@ fn a_packet_for_a_router_further_on_is_forwarded() {
     assert_eq!(core.counters().maintenance_reads, 1);
 }
 
-/// A packet whose end does not mark it as healthy has no effect.
+/// A packet whose end does not mark it as undamaged has no effect.
 #[test]
 fn a_damaged_packet_is_not_executed() {
     let good = request(&[], &[5], "tile5.exit_mask", Some(0));
@@ -143,7 +142,8 @@ fn a_damaged_packet_is_not_executed() {
         assert_eq!(core.counters().maintenance_damaged, 1, "cut after {length}");
         assert_eq!(bench.packets(9).len(), 1);
     }
-    // The check detects flipped bits that the link did not see (damage inside the router).
+    // The check detects flipped bits that the link did not see, which represent damage inside the
+    // router.
     for flipped in 0..good.len() {
         let (mut core, mut bench) = flat();
         let mut bad = good.clone();
@@ -175,7 +175,7 @@ fn replies_that_cannot_leave_hold_requests_back_and_lose_nothing() {
     for _ in 0..20 {
         bench.inject(&mut core, 5, &read_id());
     }
-    // Responses of the same input tile, including a maintenance packet, go on.
+    // Responses of the same input tile, including a maintenance packet, still pass.
     bench.inject(&mut core, 5, &packet(head(30, Vc::Response), 0, 1, 4));
     bench.drain(&mut core);
     assert!(core.counters().maintenance_reads < 20);
@@ -187,7 +187,7 @@ fn replies_that_cannot_leave_hold_requests_back_and_lose_nothing() {
     assert_eq!(core.phits_inside(), 0);
 }
 
-/// Requests to this router and replies passing through the same tile, interleaved at random.
+/// Requests to this router, and replies that pass through the same tile, interleaved at random.
 #[test]
 fn passing_replies_and_local_requests_share_a_tile() {
     let (mut core, mut bench) = flat();
@@ -232,7 +232,7 @@ fn a_reply_addressed_to_a_router_is_dropped() {
     assert_eq!(core.counters().maintenance_malformed, 1);
 }
 
-/// A reply passing through the tile to port 17.
+/// A reply that passes through the tile to port 17.
 fn passing_reply() -> Vec<Phit> {
     let (status, value) = (RegisterStatus::Done, 7);
     reply(&[17, 3], Operation::ReadReply { status, value })

@@ -1,13 +1,13 @@
 //! The YARC router (BlackWidow sec. 3 to 7).
 //!
-//! A packet's path: the link control block of a port writes it into the port's input queue; the
-//! first stage ([`Core`], input) decides the route and drives it over the row bus into the row
-//! buffer at its output column; the 8x8 subswitch there moves it over a column channel into a
-//! column buffer at its output tile; the output multiplexer hands it to the link control block of
+//! The path of a packet: the link control block of a port writes it to the port's input queue. The
+//! first stage ([`Core`], input) decides the route and sends the packet over the row bus into the
+//! row buffer at its output column. The 8x8 subswitch there moves it over a column channel into a
+//! column buffer at its output tile. The output multiplexer passes it to the link control block of
 //! the output port.
 //!
-//! [`pipeline`] defines depths and delays, [`Core`] the tiles without links, [`Yarc`] the chip as
-//! a [`Node`](phitwire::node::Node), [`register_map`] the registers' addresses and names.
+//! [`pipeline`] has depths and delays, [`Core`] the tiles without links, [`Yarc`] the chip as a
+//! [`Node`](phitwire::node::Node), and [`register_map`] the registers' addresses and names.
 
 mod columns;
 mod core;

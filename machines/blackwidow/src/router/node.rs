@@ -1,4 +1,4 @@
-//! A YARC chip as a node: the core with a link control block and an input queue per port.
+//! A YARC chip as a node: the core, with a link control block and an input queue per port.
 
 use phitwire_framing::yarc::packet::Vc;
 use phitwire_framing::yarc::phit::Phit;
@@ -21,7 +21,7 @@ use phitwire::node::PortId;
 use phitwire::time::Time;
 use phitwire::trace::{Outlooks, Watch};
 
-/// A YARC chip: 64 tiles, of which those with a link are in use.
+/// A YARC chip with 64 tiles, some of which may have no link.
 pub type Yarc = Chip<Core>;
 
 /// The configuration of a YARC. A cycle of its paced clock is 1.25 ns (800 MHz).
@@ -82,8 +82,8 @@ impl ChipCore for Core {
     #[inline]
     fn changed(&mut self, port: usize, vc: usize, change: Change) {
         match change {
-            // The link may also have taken back rejected phits; the core then sees too many, never
-            // too few, and finds out when the queue runs dry.
+            // If the link has also withdrawn rejected phits, the core assumes too many, never too
+            // few, until it finds the queue empty.
             Change::Arrived(phits) => self.arrived(port, vc, phits),
             Change::Front => self.front_changed(port, vc),
         }
@@ -153,7 +153,6 @@ fn with_lost(mut counters: RouterCounters, events_lost: u64) -> RouterCounters {
     counters
 }
 
-/// All counters of a chip.
 pub fn counted(chip: &Yarc) -> RouterCounters {
     with_lost(chip.core().counters(), chip.link_events_lost())
 }

@@ -21,7 +21,7 @@ impl Joining for harness::Yarc {
 }
 
 trait FarEnd: Sized {
-    /// The healthy packets received; a NIC would discard the damaged ones.
+    /// The undamaged packets received; a NIC would discard the others.
     fn healthy(&self) -> Vec<Vec<Phit>>;
 }
 
@@ -38,7 +38,7 @@ impl FarEnd for End {
 }
 
 trait Bench: Sized {
-    /// Gives an end a packet to send.
+    /// Queues a packet at an end.
     fn send(&mut self, end: usize, head: Head, hash: u16, id: u32, phits: usize);
 }
 
@@ -52,7 +52,7 @@ impl Bench for Net {
 fn config(clock: RouterClock) -> YarcConfig {
     YarcConfig {
         name: "router".into(),
-        // Longer than any retry takes, as on every link that may lose frames.
+        // Longer than any retry on a lossy link.
         registers: ChipRegisters {
             forward_progress_ns: 100_000_000_000,
             ..flat_chip()
@@ -73,7 +73,6 @@ fn free_running(ports: &[PortId]) -> Net {
     up(ports, RouterClock::FreeRunning, Duration::from_us(10))
 }
 
-/// A paced chip at rest.
 fn paced() -> Net {
     let step = Duration::from_ps(CYCLE_PS);
     let mut net = up(&[8, 1], RouterClock::Paced { dilation: 1 }, step);
@@ -81,7 +80,7 @@ fn paced() -> Net {
     net
 }
 
-/// Whether a packet with this number arrived intact.
+/// Whether a packet with this number arrived undamaged.
 fn has(packets: &[Vec<Phit>], id: u32) -> bool {
     packets.iter().any(|packet| packet[2].content() == id)
 }
@@ -106,7 +105,7 @@ fn packets_cross_the_chip_exactly_once_in_order_whatever_is_lost() {
             for packet in &packets {
                 assert_eq!(check_packet(packet), Ok(EopStatus::Healthy));
             }
-            // Packets of five or more phits carry their number.
+            // Packets of five or more phits contain their number.
             let of_source = |p: &&Vec<Phit>| p[1].content() == source && p.len() > 4;
             let of_source = packets.iter().filter(of_source);
             let ids: Vec<u32> = of_source.map(|p| p[2].content()).collect();
@@ -115,15 +114,15 @@ fn packets_cross_the_chip_exactly_once_in_order_whatever_is_lost() {
         }
         assert_eq!(net.ends[2].healthy().len(), 4_000);
         let poisoned = counted(&net.chip).poisoned_packets_forwarded;
-        // Speculation shows only with losses.
+        // Speculative forwarding has an effect only with losses.
         assert_eq!(poisoned > 0, loss > 0, "{poisoned}");
         assert_eq!(net.chip.core().phits_inside(), 0);
     }
 }
 
 /// BlackWidow sec. 4.3: a packet with an invalid CRC is removed if it has not begun to flow out of
-/// the input queue; otherwise it is poisoned and flows on. If frames are handed up whole, no packet
-/// within one frame begins before its check.
+/// the input queue; otherwise it is marked as damaged and flows on. If frames enter the queue as a
+/// whole, no packet within one frame begins before its check.
 #[test]
 fn only_phits_handed_up_as_they_come_begin_before_their_packet_is_judged() {
     let run = |cut_through| {
@@ -137,7 +136,7 @@ fn only_phits_handed_up_as_they_come_begin_before_their_packet_is_judged() {
         net.bring_up();
         net.flip_percent = 30;
         for id in 0..1_200 {
-            // Frames of three whole packets and three idle phits. Bits are flipped from phit 27 on:
+            // Frames of three whole packets and three idle phits. Bits are flipped from phit 27 on,
             // in the body of the last packet.
             let phits = [13, 13, 19][id as usize % 3];
             net.send(0, head(63, Vc::Request), 3, id, phits);
@@ -187,7 +186,7 @@ fn the_paced_clock_takes_25_cycles_per_chip() {
     net.send(0, head(1, Vc::Request), 0, 7, 4);
     net.run_until("delivery", |net| !net.ends[1].received[0].is_empty());
     let latency = net.now.since(sent).as_ps();
-    // Two links of four phits at 1.28 ns and the 25 stages, plus a few steps for the hand-over.
+    // Two links of four phits at 1.28 ns and the 25 stages, plus a few steps to pass phits on.
     let least = 2 * 4 * 1_280 + 25 * CYCLE_PS;
     let about = least..least + 8 * CYCLE_PS;
     assert!(about.contains(&latency), "{latency} ps against {least}");
@@ -230,7 +229,7 @@ fn a_link_taken_down_discards_its_packets_and_the_rest_flows() {
     net.run_until("delivery", |net| net.ends[1].healthy().len() == 1);
 }
 
-/// The peer's process is killed while sending and replaced.
+/// The peer's process is killed while sending, and replaced.
 #[test]
 fn a_restarted_peer_does_not_wedge_the_chip() {
     for moment in 0..12 {
@@ -318,7 +317,7 @@ fn a_packet_that_takes_the_place_of_a_removed_one_is_routed_anew() {
     net.run_until("the packet behind", |net| net.ends[2].healthy().len() == 1);
 }
 
-/// The register is in emulated time, like every time of a link.
+/// The register is in emulated time, like all times of a link.
 #[test]
 fn the_forward_progress_time_follows_the_dilation() {
     for dilation in [1, 4] {

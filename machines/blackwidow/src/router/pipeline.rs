@@ -1,8 +1,8 @@
-//! Depths and delays of the YARC pipeline, and how the buffers are numbered.
+//! Depths and delays of the YARC pipeline, and the numbering of the buffers.
 //!
 //! Published are the sum, 25 stages or 31.25 ns (BlackWidow sec. 3, figure 4), the blocks (input
 //! queue, subswitch, column buffers, each with input and output registers), and that row buses and
-//! column channels have stages for their wires. The split is ours:
+//! column channels have stages for their wires. The split is phitwire's:
 //!
 //! | stages | what |
 //! |---|---|
@@ -12,11 +12,11 @@
 //! | 2 | column channel: wire |
 //! | 7 | column buffers: input register, write, read, 8-to-1 arbitration, 2-to-1 arbitration, multiplexer, output register |
 //!
-//! Contention occurs at three points: the grants of the row bus, of a subswitch output and of the
-//! output multiplexer. Between two of them a phit cannot be overtaken or held up, so the stages
-//! between them are one delay. Nothing can hold up a phit in the four stages behind the
-//! multiplexer's grant either; they are counted before the row-bus grant, so that a phit is handed
-//! to the link in the cycle in which it is granted.
+//! Packets compete at three points: the grants of the row bus, of a subswitch output and of the
+//! output multiplexer. Between two of these points a phit cannot be overtaken or delayed, so the
+//! stages in between are modelled as one delay. A phit cannot be delayed either in the four stages
+//! behind the multiplexer's grant. They are counted before the row-bus grant, so that a phit is
+//! passed to the link in the cycle in which it is granted.
 
 use crate::route::adaptive::{COLUMN_BUFFER_PHITS, ROW_BUFFER_PHITS};
 use crate::route::registers::PORTS;
@@ -25,7 +25,7 @@ use phitwire::kit::{Pipe, tiles};
 
 /// Stages of an idle router from the input queue to the output port (BlackWidow sec. 3).
 pub const ZERO_LOAD_CYCLES: u64 = 25;
-/// Picoseconds per cycle: 800 MHz (BlackWidow sec. 6).
+/// Length of a cycle in picoseconds: 800 MHz (BlackWidow sec. 6).
 pub const CYCLE_PS: u64 = 1_250;
 
 /// Cycles from a phit's arrival in the input queue to the row-bus grant (8 stages, plus the 4
@@ -35,20 +35,20 @@ pub const INPUT_CYCLES: u64 = 12;
 pub const ROW_CYCLES: u64 = 6;
 /// Cycles from the subswitch grant to the grant of the output multiplexer.
 pub const COLUMN_CYCLES: u64 = 7;
-/// Cycles from a row buffer's read until the input queue knows of the free slot.
+/// Cycles from the read of a row buffer to the report of the free slot at the input queue.
 pub const ROW_CREDIT_CYCLES: u64 = 4;
-/// Cycles from a column buffer's read until the subswitch knows of the free slot.
+/// Cycles from the read of a column buffer to the report of the free slot at the subswitch.
 pub const COLUMN_CREDIT_CYCLES: u64 = 3;
 
 const _: () = assert!(INPUT_CYCLES + ROW_CYCLES + COLUMN_CYCLES == ZERO_LOAD_CYCLES);
-// The buffers are "large enough to cover the credit latency" (BlackWidow sec. 7.5): one flow can
-// use every cycle.
+// The buffers are "large enough to cover the credit latency" (BlackWidow sec. 7.5): a single flow
+// can use every cycle.
 const _: () = assert!(ROW_CYCLES + ROW_CREDIT_CYCLES <= ROW_BUFFER_PHITS as u64);
 const _: () = assert!(COLUMN_CYCLES + COLUMN_CREDIT_CYCLES <= COLUMN_BUFFER_PHITS as u64);
 
-/// Row and column buffers of one chip, counted per virtual channel: 512 x 2 of each.
+/// Number of row buffers, and of column buffers, of one chip: 512 for each of two virtual channels.
 pub(super) const BUFFERS: usize = 1024;
-/// Ports times virtual channels, and subswitches times virtual channels.
+/// Ports times virtual channels, which equals subswitches times virtual channels.
 pub(super) const PORT_VCS: usize = 128;
 /// A row buffer at the end of its row bus.
 pub(super) type RowPipe =
@@ -62,9 +62,6 @@ pub(super) type ColumnPipe =
 #[repr(align(64))]
 pub(super) struct Ring(pub(super) [u32; RING_PLACES]);
 
-/// An entry of the calendar.
 pub(super) type Wake = tiles::Wake<PORTS, 2>;
-/// A row buffer of a chip.
 pub(super) type RowBufferId = tiles::RowBuffer<PORTS, 2>;
-/// A column buffer of a chip.
 pub(super) type ColumnBufferId = tiles::ColumnBuffer<PORTS, 2>;

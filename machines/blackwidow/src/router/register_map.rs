@@ -1,7 +1,7 @@
 //! Addresses and names of the registers, as used by maintenance packets and the control socket.
 //!
-//! An address has 16 bits; every register holds up to 64. The BlackWidow paper prints no register
-//! map; this is ours.
+//! An address has 16 bits, and every register up to 64. The BlackWidow paper prints no register
+//! map; this one is phitwire's.
 //!
 //! | address | name | |
 //! |---|---|---|
@@ -42,7 +42,7 @@ pub(super) const fn status_of(error: RegisterError) -> RegisterStatus {
     }
 }
 
-/// Accepted range of a 15-bit register.
+/// Range of a 15-bit register, for messages.
 const FIFTEEN_BITS: &str = "0 to 0x7fff";
 
 const COUNTERS_AT: u16 = 0x0100;
@@ -159,12 +159,12 @@ fn write_tile(tile: &mut TileRegisters, register: u16, value: u64) -> Result<(),
     Ok(())
 }
 
-/// The address of the register called `name`, for instance `tile12.table.0.ports`.
+/// The address of the register `name`, such as `tile12.table.0.ports`.
 pub fn register_address(name: &str) -> Option<u16> {
     let (block, register) = name.split_once('.')?;
     let position = |names: &[&str]| names.iter().position(|n| *n == register);
     let number = |text: &str, below: usize| {
-        // A leading plus sign or zero would give one register several names.
+        // A leading plus sign or zero would give a register several names.
         let plain =
             text.bytes().all(|b| b.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
         text.parse::<usize>().ok().filter(|n| plain && *n < below)
@@ -186,7 +186,6 @@ pub fn register_address(name: &str) -> Option<u16> {
     }
 }
 
-/// All registers of a chip with these tiles.
 pub(super) fn register_list(tiles: &[Option<TileRegisters>]) -> Vec<RegisterInfo> {
     let used = (0..tiles.len()).filter(|&tile| tiles[tile].is_some());
     let used: Vec<usize> = used.collect();
@@ -256,7 +255,6 @@ pub(super) fn register_list(tiles: &[Option<TileRegisters>]) -> Vec<RegisterInfo
     list
 }
 
-/// The name of the register at `address`.
 pub fn register_name(address: u16) -> Option<String> {
     Some(match address {
         0..COUNTERS_AT => format!("chip.{}", CHIP_NAMES.get(usize::from(address))?),
@@ -278,7 +276,7 @@ pub fn register_name(address: u16) -> Option<String> {
 }
 
 impl Core {
-    /// The value of the register at `address`; `None` if unknown or its tile is not in use.
+    /// The value of the register at `address`; `None` if it is unknown or its tile is not in use.
     pub fn read_register(&self, address: u16) -> Option<u64> {
         Some(match address {
             0x0000 => CHIP_ID,
@@ -296,10 +294,10 @@ impl Core {
         })
     }
 
-    /// Writes the register at `address`. Packets already routed keep their route.
+    /// Writes the register at `address`. Packets that are already routed keep their route.
     ///
     /// # Errors
-    /// See [`RegisterError`]; nothing changes then.
+    /// On a [`RegisterError`] nothing changes.
     pub fn write_register(&mut self, address: u16, value: u64) -> Result<(), RegisterError> {
         let refused = |takes| Err(BadValue { takes });
         match address {
@@ -406,7 +404,7 @@ mod tests {
         }
     }
 
-    /// Whatever a controller reads it can write back, on any network.
+    /// A controller can write back every value that it reads, on any network.
     #[test]
     fn every_register_that_can_be_written_takes_the_value_that_it_has() {
         let shapes = [
@@ -426,7 +424,7 @@ mod tests {
                 ..BlackWidowSpec::default()
             };
             let mut topology = spec.generate().expect("a valid network");
-            // The widest values that a topology file may name.
+            // The widest values that a topology file can contain.
             let widest = &mut topology.chips[0].routers[0].registers;
             (widest.down_shift, widest.down_mask, widest.hash_shift) = (15, 0x7fff, 14);
             // One chip of each kind is enough of a large network.

@@ -1,9 +1,9 @@
 //! Second stage: row buffers and the 8x8 subswitches (BlackWidow sec. 3, 5.1, 6, 7.5).
 //!
 //! A packet wins a subswitch output by 8-to-1 arbitration among the row buffers, per virtual
-//! channel, and keeps it to its end (wormhole); each cycle a 2-to-1 arbitration decides which
+//! channel, and keeps it until its end (wormhole). In each cycle a 2-to-1 arbitration decides which
 //! virtual channel uses the output. A phit moves when the column buffer has a free slot, so column
-//! buffers are allocated as the packet is switched.
+//! buffers are allocated while the packet is switched.
 
 use super::core::{Core, SLOT_EOP, SLOT_HEAD, SLOT_KIND_MASK, SLOT_MASK_SHIFT, Slot};
 use super::pipeline::{
@@ -17,20 +17,21 @@ use phitwire::kit::pipe::RING_PLACES;
 use phitwire::kit::tiles::boxed;
 use phitwire::kit::{MatrixArbiter, Next, Room, RoundRobin};
 
-/// Tag of a row buffer: the packet at the front has not chosen its output row; else that row.
+/// Tag of a row buffer whose front packet has not chosen its output row; otherwise the tag is that
+/// row.
 const UNDECIDED: u8 = 0xff;
 
 /// One virtual channel of a subswitch.
 ///
-/// Each eight-byte word holds one byte per output (= output row), with one bit per input (= lane of
-/// the row).
+/// Each eight-byte word has one byte per output (output row), with one bit per input (lane of the
+/// row).
 #[derive(Clone, Copy, Debug)]
 struct SubswitchVc {
     /// Lanes with a phit, by output.
     requests: u64,
-    /// All ones where the output is free, else only the lane of the packet that holds it.
+    /// All ones if the output is free, otherwise only the lane of the packet that holds it.
     holders: u64,
-    /// All ones where the column buffer has a free slot, else zeros.
+    /// All ones if the column buffer has a free slot, otherwise zeros.
     open: u64,
     lane_turn: [MatrixArbiter; 8],
 }
@@ -60,10 +61,9 @@ impl Subswitch {
     }
 }
 
-/// All row buffers and subswitches of a chip.
 #[derive(Debug)]
 pub(super) struct Rows {
-    /// Subswitches that may have something to grant.
+    /// Subswitches that may have an output to grant.
     pub(super) active: u64,
     rings: Box<[Ring; BUFFERS]>,
     pub(super) pipes: Box<[RowPipe; BUFFERS]>,
@@ -80,7 +80,7 @@ impl Rows {
         }
     }
 
-    /// Puts a phit on a row bus. True if the subswitch must be woken when it arrives.
+    /// Puts a phit on a row bus. Returns true if the subswitch must be woken when the phit arrives.
     #[inline]
     pub(super) fn write(&mut self, cycle: u32, id: RowBufferId, slot: Slot) -> bool {
         let (place, wakes) = self.pipes[id.index()].write(cycle);
@@ -88,7 +88,7 @@ impl Rows {
         wakes
     }
 
-    /// The input tile's view of the free slots in the eight row buffers of (`port`, `vc`).
+    /// The free slots in the eight row buffers of (`port`, `vc`) that the input tile knows of.
     #[inline]
     pub(super) fn credits_of_input(&self, port: usize, vc: usize, cycle: u32) -> [u8; 8] {
         core::array::from_fn(|column| {
@@ -101,7 +101,7 @@ impl Rows {
         self.pipes.iter().map(|pipe| u64::from(pipe.len())).sum()
     }
 
-    /// The phits by subswitch and virtual channel.
+    /// Phits by subswitch and virtual channel.
     pub(super) fn by_subswitch(&self) -> [[u64; 2]; PORTS] {
         let mut held = [[0; 2]; PORTS];
         for (index, pipe) in self.pipes.iter().enumerate() {
@@ -113,7 +113,7 @@ impl Rows {
 }
 
 impl Core {
-    /// A phit arrived in a row buffer that its subswitch had read empty: requests an output for it.
+    /// Requests an output for a phit that arrived in an empty row buffer.
     #[inline]
     pub(super) fn request_output(&mut self, id: RowBufferId) {
         let subswitch = id.subswitch();
@@ -127,8 +127,8 @@ impl Core {
         self.rows.active |= 1 << subswitch;
     }
 
-    /// The second stage of the adaptive choice (BlackWidow sec. 5.1 and 7.8.3); deterministic
-    /// packets have one row.
+    /// The second stage of the adaptive choice (BlackWidow sec. 5.1 and 7.8.3). Deterministic
+    /// packets have only one row.
     #[inline]
     fn choose_row(&mut self, id: RowBufferId) -> u8 {
         let slot = self.rows.rings[id.index()].0[self.rows.pipes[id.index()].front()];
@@ -152,7 +152,7 @@ impl Core {
         row
     }
 
-    /// The subswitch has learned of a free slot in a column buffer.
+    /// Handles the report of a free slot in a column buffer at the subswitch.
     #[inline]
     pub(super) fn column_place_freed(&mut self, id: ColumnBufferId) {
         if !self.column_has_room(id, 0) {
@@ -166,8 +166,8 @@ impl Core {
         }
     }
 
-    /// Whether a phit can be written into a column buffer in this cycle (`after` 0) or the next
-    /// (1). If not, the subswitch is woken when it can.
+    /// Whether a phit can be written to a column buffer in this cycle (`after` is 0) or the next
+    /// (1). If not, the subswitch will be woken when it can.
     #[inline]
     fn column_has_room(&mut self, id: ColumnBufferId, after: u32) -> bool {
         match self.columns.pipes[id.index()].room(self.cycle as u32, after) {
@@ -181,8 +181,7 @@ impl Core {
         }
     }
 
-    /// Lets every subswitch move as many phits as it can: at most one per output and one per row
-    /// buffer.
+    /// Each subswitch moves as many phits as it can: at most one per output and one per row buffer.
     pub(super) fn subswitch_stage(&mut self) {
         let mut pending = self.rows.active;
         while pending != 0 {
@@ -203,7 +202,7 @@ impl Core {
             return;
         }
         // The two virtual channels of a row buffer share its read port. Rotate the order of the
-        // outputs every cycle, so that none always finds the read port taken.
+        // outputs every cycle, so that no output always finds the read port taken.
         let first = (self.cycle & 7) as u32;
         let mut outputs = (requests | responses).rotate_right(8 * first);
         let mut unread = 0xffu8;
@@ -271,7 +270,7 @@ impl Core {
             self.rows.subswitches[subswitch].vcs[vc].open &= !outputs;
         }
         match next {
-            // The next packet chooses its row now and requests an output from the next cycle on.
+            // The next packet chooses its row now, and requests an output from the next cycle on.
             Next::Ready if kind == SLOT_EOP => self.request_output(from),
             Next::Ahead(cycles) => self
                 .calendar

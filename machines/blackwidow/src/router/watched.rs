@@ -1,5 +1,5 @@
-//! Reports passing packets to a watch. All of it is cold: without a watch a router tests for one
-//! once per head and stage.
+//! Tracing of passing packets. This code is cold: a router that does not trace checks that once per
+//! head and stage.
 
 use std::borrow::Cow;
 
@@ -13,18 +13,18 @@ use crate::route::decision::{Explanation, RouteRequest};
 use crate::route::{Decision, Refusal};
 use phitwire::trace::{Candidate, Choice, Opening, Place, Stage, Watch};
 
-/// The input queue: until the row-bus grant.
+/// From the input queue to the row-bus grant.
 const INPUT: Stage = stage("input queue", INPUT_CYCLES);
-/// The row buffer: until the subswitch grant.
+/// From the row buffer to the subswitch grant.
 const ROW: Stage = stage("row buffer", ROW_CYCLES);
-/// The column buffer: until the grant of the output multiplexer.
+/// From the column buffer to the grant of the output multiplexer.
 const COLUMN: Stage = stage("column buffer", COLUMN_CYCLES);
 
 const fn stage(name: &'static str, cycles: u64) -> Stage {
     Stage { name, cycles }
 }
 
-// A `Place` is a kind plus the number of the queue or buffer.
+// A trace position consists of a kind and the number of the queue or buffer.
 const INPUT_PLACE: Place = 0;
 const ROW_PLACE: Place = 1 << 16;
 const COLUMN_PLACE: Place = 2 << 16;
@@ -35,12 +35,13 @@ const fn input_place(port: usize, vc: usize) -> Place {
 
 /// Bits of the transaction id in the third and fourth phit of a request.
 const REQUEST_BITS: [u32; 2] = [14, 6];
-/// Bits of the transaction id in the third phit of a response; the second has seven more.
+/// Bits of the transaction id in the third phit of a response; the second phit has seven more.
 const RESPONSE_BITS: u32 = 13;
 const CONTENT_BITS: u32 = CONTENT_MASK.count_ones();
 
-/// Distinguishes a packet from others of its flow: the transaction id, in the third and fourth phit
-/// of a request and the second and third of a response (`docs/guide/src/wire-format.md`).
+/// Distinguishes a packet from others of its flow by the transaction id, which is in the third and
+/// fourth phit of a request and the second and third of a response
+/// (`docs/guide/src/wire-format.md`).
 pub(crate) fn identity_of(response: bool, phit: impl Fn(usize) -> Option<u32>) -> Option<u64> {
     let third = phit(2)?;
     let identity = if response {
@@ -53,13 +54,13 @@ pub(crate) fn identity_of(response: bool, phit: impl Fn(usize) -> Option<u32>) -
     Some(identity.into())
 }
 
-/// Whether a packet with this head belongs to the flow.
+/// Whether a packet with this head belongs to the traced flow.
 fn is_of(watch: &Watch, head: u32) -> bool {
     let response = head_vc(head).index() == 1;
     watch.flow().destination(response) == u32::from(head_dest(head))
 }
 
-/// Text for a packet's routing bits.
+/// Describes a packet's routing bits in words.
 const fn mode(request: &RouteRequest) -> &'static str {
     match (request.adaptive, request.hashed) {
         (true, _) => "adaptive",
@@ -69,7 +70,7 @@ const fn mode(request: &RouteRequest) -> &'static str {
 }
 
 impl Core {
-    /// Phits arrived in the queue of a port.
+    /// Traces phits that arrived in the queue of a port.
     #[cold]
     pub(super) fn watch_arrival(&mut self, cycle: u64, port: usize, vc: usize, phits: u32) {
         if let Some(watch) = &mut self.watch {
@@ -77,7 +78,7 @@ impl Core {
         }
     }
 
-    /// Single announced phits.
+    /// Traces single announced phits.
     pub(crate) fn watch_announced(
         &mut self,
         port: usize,
@@ -89,7 +90,8 @@ impl Core {
         }
     }
 
-    /// A routing decision for the head at the front of a queue whose channel has `visible` phits.
+    /// Traces a routing decision for the head at the front of a queue, whose channel has `visible`
+    /// phits.
     #[cold]
     pub(super) fn watch_decision<P: Ports>(
         &mut self,
@@ -169,7 +171,7 @@ impl Core {
         }
     }
 
-    /// The column chosen for a packet that may leave by several.
+    /// Traces the column chosen for a packet that may use several.
     #[cold]
     pub(super) fn watch_columns(
         &mut self,
@@ -184,7 +186,7 @@ impl Core {
         }
     }
 
-    /// A head leaves an input queue for a row buffer.
+    /// Traces a head that leaves an input queue for a row buffer.
     #[cold]
     pub(super) fn watch_row(&mut self, (port, vc): (usize, usize), head: Phit, id: RowBufferId) {
         if let Some(watch) = &mut self.watch {
@@ -193,7 +195,7 @@ impl Core {
         }
     }
 
-    /// The row chosen for a packet that may leave by several.
+    /// Traces the row chosen for a packet that may use several.
     #[cold]
     pub(super) fn watch_rows(&mut self, id: RowBufferId, slot: Slot, of: ([u8; 8], u8), row: u8) {
         if let Some(watch) = &mut self.watch {
@@ -202,7 +204,7 @@ impl Core {
         }
     }
 
-    /// A head leaves a column buffer by an output, or is discarded there.
+    /// Traces a head that leaves a column buffer by an output, or is discarded there.
     #[cold]
     pub(super) fn watch_column(
         &mut self,
@@ -227,7 +229,7 @@ impl Core {
     }
 }
 
-/// A head leaves a row buffer for a column buffer.
+/// Traces a head that leaves a row buffer for a column buffer.
 #[cold]
 pub(super) fn watch_switch(
     watch: &mut Watch,
@@ -248,7 +250,7 @@ fn numbers(mask: u64) -> impl Iterator<Item = u8> {
     phitwire::kit::bits(mask).map(|bit| bit as u8)
 }
 
-/// The choice of a column or row by the occupancy of its buffers.
+/// Describes the choice of a column or row by the occupancy of its buffers.
 fn among(what: &'static str, (credits, depth): ([u8; 8], u8), open: u8, winner: u8) -> Choice {
     let taken = |number: u8| depth.saturating_sub(credits[usize::from(number) % 8]);
     let candidates = numbers(open.into()).map(|number| Candidate {

@@ -1,4 +1,4 @@
-//! Links with too short numbers, for the canaries: late copies as such links would read them.
+//! Canaries with links whose numbers are too short: late copies are misread as such links would.
 
 use phitwire_framing::carrier::number::PacketNumber;
 use phitwire_framing::yarc::frame::{DataFrame, emit_data};
@@ -7,7 +7,7 @@ use phitwire_framing::yarc::phit::Phit;
 use phitwire::sim::soak::testing::nearest;
 
 /// The late `copy` as if numbers had `BITS` bits (enough for the window, few enough to wrap in a
-/// run), read at a link whose latest frame was `last`. Unchanged if of another session.
+/// run), at a link whose latest frame was `last`. Copies of another session are returned unchanged.
 pub(super) fn with_short_numbers<const BITS: u32>(last: &[u8], copy: Vec<u8>) -> Vec<u8> {
     let forged = match (DataFrame::parse(last), DataFrame::parse(&copy)) {
         (Ok(last), Ok(old)) if last.header().tx_epoch == old.header().tx_epoch => {

@@ -1,4 +1,4 @@
-//! Random BlackWidow networks: folded Closes of YARCs.
+//! Random BlackWidow networks: folded Clos networks of YARCs.
 
 use core::convert::Infallible;
 
@@ -14,11 +14,10 @@ use phitwire::sim::soak::random::{Beside, netem, pick, up_to};
 use phitwire::sim::soak::{Case, Family, Harm, Hooks, Late, RUNS, Soaked};
 use phitwire::time::Duration;
 
-/// The networks to soak.
 pub(super) const FAMILIES: [Family; 1] =
     [Family::over_links::<BlackWidow>("blackwidow", "blackwidow")];
 
-/// Random stream that builds a case; its run uses others.
+/// Random stream that builds a case. Its run uses other streams.
 const STREAM: u64 = 0x50a4;
 /// Random stream that makes late copies.
 const LATE_STREAM: u64 = 0x1a7e;
@@ -26,7 +25,7 @@ const LATE_STREAM: u64 = 0x1a7e;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlackWidow;
 
-/// The chip's own depths and its 1.25 ns cycle, or those of processes on real wires.
+/// The chip's own depths and 1.25 ns cycle, or those of processes on real wires.
 fn settings(paced: bool, lane_retry_threshold: u32) -> ClosSettings {
     let mut settings = ClosSettings {
         lane_retry_threshold,
@@ -128,7 +127,7 @@ impl Soaked for BlackWidow {
 
     /// Number of the first packet, often chosen so that 16, 32 or all 48 bits wrap during the run.
     fn first_packet(seed: u64) -> u64 {
-        // Use a separate stream, so that existing seeds keep their meaning.
+        // Uses a separate stream, so that existing seeds keep their other choices.
         let mut rng = Rng::new(seed, STREAM + 1);
         match rng.below(4) {
             0 => 0,
@@ -157,8 +156,7 @@ impl Soaked for BlackWidow {
             .map(|_| (up_to(&mut rng, 60 * unit_us), harm(&mut rng, unit_us)))
             .collect();
         if harms.iter().any(|(_, harm)| harm.may_lose()) {
-            // Use stamps of 4 bytes or more: shorter ones cannot distinguish a loss from other
-            // damage.
+            // Stamps below 4 bytes cannot distinguish a loss from other damage.
             traffic.size = traffic.size.max(4);
         }
         let impairment = if rng.chance(2, 3) {
@@ -166,8 +164,8 @@ impl Soaked for BlackWidow {
         } else {
             String::new()
         };
-        // Unusable frames end a session after a millisecond in one profile and a second in the
-        // other.
+        // Unusable frames end a session after a millisecond in one profile, and after a second in
+        // the other.
         let (unit, longest) = if is_paced {
             (Duration::from_us(500), Duration::from_ms(3))
         } else {

@@ -1,4 +1,4 @@
-//! The registers that follow from the structure of a healthy network.
+//! Computes the registers from the structure of a healthy network.
 
 use super::model::{FoldedClos, RouterRegisters, VirtualRouter, is_aligned, range_of_subtree};
 use super::wiring::{ClosWiring, Neighbour};
@@ -7,13 +7,13 @@ use phitwire::net::PortSet;
 
 pub use crate::route::registers::NO_PORT;
 
-/// Every destination that 15 bits can name (BlackWidow sec. 5.1: "the entire network").
+/// Every destination that 15 bits can address (BlackWidow sec. 5.1: "the entire network").
 pub(super) const ENTIRE_NETWORK: Subtree = Subtree {
     location: 0,
     mask: 0x7fff,
 };
 
-/// `all`, `4-7` or `4`; `None` if the subtree is not a range.
+/// Text such as `all`, `4-7` or `4`; `None` if the subtree is not a range.
 pub(super) fn range_text(subtree: Subtree) -> Option<String> {
     let (first, last) = range_of_subtree(subtree);
     match subtree {
@@ -24,16 +24,16 @@ pub(super) fn range_text(subtree: Subtree) -> Option<String> {
     }
 }
 
-/// Computes the registers from where the links of `router` lead:
+/// Computes the registers of `router` from its links:
 ///
 /// - root detect is the router's subtree (BlackWidow sec. 5.1);
-/// - entry 0 of the table names the entire network and all uplinks; every peer subtree has a
-///   separate entry with the sidelinks that lead there (BlackWidow sec. 5.1). Peers beyond the
-///   eighth entry are left out, which [`check`](super::check) reports;
+/// - entry 0 of the table contains the entire network and all uplinks; every peer subtree has a
+///   separate entry with its sidelinks (BlackWidow sec. 5.1). Peers beyond the eighth entry are
+///   omitted, which [`check`](super::check()) reports;
 /// - the down shift is the largest that distinguishes the children (BlackWidow sec. 5). Several
 ///   links to one child share its destinations;
 /// - the hash uses the bits from 0, 5 or 10 on, by rank (BlackWidow sec. 7.8.2);
-/// - the exit mask is the router's ports (BlackWidow sec. 7.4).
+/// - the exit mask contains the router's ports (BlackWidow sec. 7.4).
 pub fn computed_registers(
     topology: &FoldedClos,
     wiring: &ClosWiring,
@@ -52,8 +52,7 @@ pub fn computed_registers(
     }
 }
 
-/// The subtrees that links of a kind lead to, in the order of their first ports, with all ports to
-/// each.
+/// The subtrees behind links of a kind, in the order of their first ports, with all ports to each.
 fn joined(
     topology: &FoldedClos,
     wiring: &ClosWiring,
@@ -79,7 +78,7 @@ fn joined(
     joined
 }
 
-/// Peer subtrees of a router with the sidelinks to each, by location.
+/// Peer subtrees of a router with their sidelinks, by location.
 pub(super) fn peers(
     topology: &FoldedClos,
     wiring: &ClosWiring,
@@ -136,8 +135,8 @@ fn down_route(
         let slots = subtree.mask.checked_shr(shift).unwrap_or(0) + 1;
         let ports: Vec<u8> = ports.iter().collect();
         for (logical, &port) in (first..first + slots).zip(ports.iter().cycle()) {
-            // `check` reports a child outside the router's own subtree; not all of its logical
-            // ports exist.
+            // `check` reports a child outside the router's own subtree; some of its logical ports
+            // may not exist.
             if let Some(entry) = map.get_mut(usize::from(logical)) {
                 *entry = port;
             }

@@ -1,9 +1,8 @@
 //! The folded Clos as passive data: nodes, ports, links and registers.
 //!
-//! Nothing here moves a packet. A [`FoldedClos`] is made by a generator
-//! ([`BlackWidowSpec::generate`]) or read from a TOML description ([`read`]), checked by
-//! [`check`], drawn by [`show`], and turned into the node of each process by
-//! [`Network::device`](phitwire::net::Network::device):
+//! Nothing here moves a packet. A [`FoldedClos`] is generated ([`BlackWidowSpec::generate`]) or
+//! read from a TOML description ([`read`]), checked by [`check()`], drawn by [`show`], and turned
+//! into the node of each process by [`Network::device`](phitwire::net::Network::device):
 //!
 //! ```
 //! use phitwire_blackwidow::topology::{BlackWidowSpec, check, read, write};
@@ -20,8 +19,8 @@
 //! The network is the folded Clos with sidelinks of BlackWidow sec. 2.2. Registers define all
 //! routing (sec. 5): a *root detect* that matches when a packet has reached a common ancestor of
 //! source and destination, an eight-entry table for upward and sideways hops, and a shift, a mask
-//! and a port map for downward ones. The description omits registers that follow from the
-//! structure, and names those that differ, such as the entry that avoids a fault.
+//! and a port map for downward hops. A description contains only the registers that do not follow
+//! from the structure, such as the entry that avoids a fault.
 
 mod check;
 mod computed;

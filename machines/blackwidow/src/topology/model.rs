@@ -1,23 +1,22 @@
-//! The elements of a network.
+//! The elements of a folded Clos.
 
 use crate::link::rates;
 use crate::route::registers::{PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES};
 use phitwire::link::LaneRate;
 use phitwire::net::{End, Link, NodeRef, PortSet, Settings, Shown};
 
-/// Destinations that 15 bits can name, the width of location and mask of root detect (BlackWidow sec.
-/// 5.1).
+/// Number of destinations that 15 bits can address, the width of location and mask of root detect
+/// (BlackWidow sec. 5.1).
 pub const MAX_PROCESSORS: u32 = 1 << 15;
 /// Maximum number of slices: a processor has four injection ports (BlackWidow sec. 2.2).
 pub const MAX_SLICES: u8 = 4;
 
-/// A whole network: every slice, node, link and register.
+/// A complete network: all slices, nodes, links and registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoldedClos {
     pub name: String,
-    /// Slices, 1 to 4: port *s* of every processor leads into slice *s*.
+    /// Number of slices, 1 to 4: port *s* of every processor leads to slice *s*.
     pub slices: u8,
-    /// Settings of all nodes and links.
     pub settings: ClosSettings,
     /// Processors, each with one NIC of [`slices`](Self::slices) ports.
     pub processors: Vec<Processor>,
@@ -29,12 +28,12 @@ pub struct FoldedClos {
 /// Settings of all nodes and links of a folded Clos.
 pub type ClosSettings = Settings<ClosLinks>;
 
-/// The link settings that only a folded Clos has.
+/// Link settings that only a folded Clos has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClosLinks {
     /// Default lane rate of links.
     pub rate: LaneRate,
-    /// Default cable length of links in metres; `None` = the simulation decides.
+    /// Default cable length of links in metres; `None` leaves it to the simulation.
     pub metres: Option<u16>,
     /// Longest packet that an LCB accepts, in phits (BlackWidow sec. 4.3).
     pub max_packet_phits: u8,
@@ -72,7 +71,7 @@ pub fn rate_text(rate: LaneRate) -> &'static str {
 /// Parses a lane rate in Gb/s, without rounding.
 ///
 /// # Errors
-/// A message that names the valid rates.
+/// A message with the valid rates.
 pub fn parse_rate(text: &str) -> Result<LaneRate, String> {
     // Accept 6.250 and 5 too.
     let plain = |s: &str| match s.split_once('.') {
@@ -91,18 +90,15 @@ pub fn parse_rate(text: &str) -> Result<LaneRate, String> {
     })
 }
 
-/// A processor and its NIC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Processor {
-    /// Unique name of the node.
     pub name: String,
-    /// Number that packets address it by, below 32,768.
+    /// Address of the processor in packets, below 32,768.
     pub number: u16,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chip {
-    /// Unique name of the node.
     pub name: String,
     /// The virtual routers that share the chip: one with up to 64 ports, or several (BlackWidow
     /// sec. 7.4).
@@ -113,35 +109,33 @@ pub struct Chip {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VirtualRouter {
     pub name: String,
-    /// 1 for routers with processors attached, up to 3.
+    /// Rank of the router: 1 with processors attached, up to 3.
     pub rank: u8,
-    /// The router's slice.
     pub slice: u8,
     /// Ports of the chip that belong to this router.
     pub ports: PortSet,
-    /// Processors below this router.
     pub subtree: Subtree,
-    /// The register values of every tile of the router.
+    /// Register values of every tile of the router.
     pub registers: RouterRegisters,
 }
 
-/// The routing registers of a virtual router. All its tiles hold the same values; only the kind of
-/// a tile's link differs, and that follows from the links.
+/// The routing registers of a virtual router. All its tiles have the same values except the kind of
+/// a tile's link, which follows from the links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouterRegisters {
-    /// Destinations that route down from here (BlackWidow sec. 5.1).
+    /// Destinations to which packets are routed down (BlackWidow sec. 5.1).
     pub root_detect: Subtree,
-    /// Routes up or over; the highest matching index wins (BlackWidow sec. 5.1).
+    /// Routes up or sideways; the matching entry with the highest index wins (BlackWidow sec. 5.1).
     pub table: [RouteEntry; TABLE_ENTRIES],
     /// Down route: right shift of the destination (BlackWidow sec. 5).
     pub down_shift: u8,
     /// Down route: mask of the shifted destination, which gives the logical port.
     pub down_mask: u16,
-    /// Logical to physical port; [`NO_PORT`](super::NO_PORT) where nothing is connected.
+    /// Physical port of each logical port, or [`NO_PORT`](super::NO_PORT).
     pub port_map: [u8; PORTS],
     /// First of the 8 hash bits used (BlackWidow sec. 7.8.2).
     pub hash_shift: u8,
-    /// Ports that packets may leave by (BlackWidow sec. 7.4).
+    /// Ports by which packets may leave (BlackWidow sec. 7.4).
     pub exit_mask: PortSet,
 }
 
@@ -159,7 +153,7 @@ impl RouterRegisters {
             .find(|(_, e)| e.subtree.contains(destination))
     }
 
-    /// Physical port of the down route to `destination`; `None` if the map has none.
+    /// Physical port of the down route to `destination`, if the map has one.
     pub fn down_port(&self, destination: u16) -> Option<u8> {
         let shifted = destination
             .checked_shr(u32::from(self.down_shift))
@@ -186,8 +180,8 @@ impl FoldedClos {
             .flat_map(|(c, chip)| chip.routers.iter().map(move |r| (c, r)))
     }
 
-    /// The kind of the link of `end`, seen from `end`: by rank, where processors are below all
-    /// routers (BlackWidow sec. 5).
+    /// The kind of a link as seen from `end`, by rank; processors are below all routers (BlackWidow
+    /// sec. 5).
     pub fn kind_of(&self, end: End, other: End) -> PortKind {
         match self.rank_of(end).cmp(&self.rank_of(other)) {
             core::cmp::Ordering::Less => PortKind::Up,
@@ -196,7 +190,7 @@ impl FoldedClos {
         }
     }
 
-    /// Rank of the router that owns the port; 0 for a processor or a port without router.
+    /// Rank of the router that owns the port; 0 for a processor or for a port without a router.
     pub fn rank_of(&self, end: End) -> u8 {
         match end.node {
             NodeRef::Processor(_) => 0,
@@ -209,7 +203,7 @@ impl FoldedClos {
     }
 }
 
-/// The smallest aligned subtree that holds the processor numbers `first..=last`.
+/// The smallest aligned subtree that contains the processor numbers `first..=last`.
 pub(super) fn subtree_of_range(first: u16, last: u16) -> Subtree {
     let differing = first ^ last;
     let mask = if differing == 0 {
@@ -229,7 +223,7 @@ pub(super) fn range_of_subtree(subtree: Subtree) -> (u16, u16) {
     (first, first | subtree.mask)
 }
 
-/// Whether the mask is `0..01..1` and the location lies outside it, so that the subtree is one
+/// Whether the mask is `0..01..1` and the location has none of its bits, so that the subtree is one
 /// aligned range of numbers.
 pub(super) fn is_aligned(subtree: Subtree) -> bool {
     let next = subtree.mask.wrapping_add(1);

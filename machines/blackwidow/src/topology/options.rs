@@ -5,7 +5,7 @@ use super::model::{ClosSettings, parse_rate};
 use phitwire::catalogue::{Generator, Given, Kind, OptionSpec, Outline, common, readable};
 use phitwire::net::{Generated, MAX_METRES};
 
-/// Makes folded Clos networks from options.
+/// Generates folded Clos networks from options.
 pub const GENERATOR: Generator = Generator {
     name: "blackwidow",
     about: "A folded Clos with sidelinks: R1, R1.5, R2, R2.5, R3 or R3.5",
@@ -111,7 +111,7 @@ const fn number(name: &'static str, value_name: &'static str, help: &'static str
     OptionSpec::new(name, value_name, ANY, help)
 }
 
-/// Candidate networks of the outline's size: of every rank, radix and number of uplinks.
+/// Candidate networks of the outline's size, for every rank, radix and number of uplinks.
 fn sizes(outline: &Outline) -> Vec<Given> {
     let subtree = outline.nics_of_router;
     if !(1..=32).contains(&subtree) || !(1..=4).contains(&outline.nic_links) {
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
     use phitwire::net::{Clock, Profile};
 
-    /// Parses options from a line; multiple values of an option are separated by commas.
+    /// Parses options from a line; several values of an option are separated by commas.
     fn given(line: &str) -> Given {
         let words: Vec<&str> = line.split(' ').collect();
         let mut given = Given::default();

@@ -1,4 +1,4 @@
-//! Converts a topology to the configuration of one process, and to the wiring that scripts need.
+//! Derives the configuration of each process, and of the wiring scripts, from a topology.
 
 use super::model::{Chip, FoldedClos, Processor};
 use crate::link::STANDARD;
@@ -67,7 +67,7 @@ impl FoldedClos {
             .map_err(|error| PlanError::Refused(format!("`{name}`: {error}")))
     }
 
-    /// The registers of a chip, tile by tile; tiles without a link have none.
+    /// The registers of a chip, by tile; tiles without a link have none.
     pub fn chip_registers(&self, chip: u32) -> Option<ChipRegisters> {
         self.chips.get(chip as usize)?;
         let mut registers = self.without_tiles();
@@ -99,7 +99,7 @@ impl FoldedClos {
         }
     }
 
-    /// Adds the tile of the link with these ends, the first of which is at a chip.
+    /// Adds the tile for the link with these ends; the first end is at a chip.
     fn add_tile(&self, chip: &mut ChipRegisters, end: End, other: End) {
         let NodeRef::Chip(number) = end.node else {
             return;
@@ -124,7 +124,7 @@ impl FoldedClos {
 
     fn link_config(&self, id: usize, end: End, runtime: &Runtime) -> Result<LinkConfig, PlanError> {
         let link = &self.links[id];
-        // Cut through only at routers: NICs accept whole packets.
+        // Only routers cut through: NICs accept whole packets.
         let cut_through = match (end.node, runtime.clock.unwrap_or(self.settings.clock)) {
             (NodeRef::Processor(_), _) => CutThrough::Frames,
             (NodeRef::Chip(_), clock) => runtime.cut_through.unwrap_or(match clock {

@@ -1,6 +1,5 @@
-//! Descriptions that ship with the command.
+//! Descriptions shipped with the command.
 
-/// Names and texts of the descriptions.
 pub const READY: &[(&str, &str)] = &[
     (
         "yarc-64",

@@ -7,34 +7,32 @@ use super::wiring::{ClosWiring, Neighbour};
 use crate::route::registers::PortKind;
 use phitwire::net::{End, Network as _, PortSet};
 
-/// Maximum number of hops before the path counts as a loop; the largest network needs six routers.
+/// A path with more hops counts as a loop; the largest network needs six routers.
 const MOST_HOPS: usize = 32;
 
-/// A router on a packet's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// Virtual router, by its number in [`ClosWiring`].
+    /// The virtual router's number in [`ClosWiring`].
     pub router: u32,
     pub input: u8,
-    /// Port by which the packet left.
     pub output: u8,
 }
 
-/// Why a packet does not arrive. Routers are named by their numbers in [`ClosWiring`].
+/// Why a packet does not arrive. Routers are given by their numbers in [`ClosWiring`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RouteFailure {
     #[error("the source has no link to this slice")]
     NoInjection,
     #[error("no table entry matches")]
     NoEntry(u32),
-    /// The logical port of the down route leads nowhere.
+    /// The logical port of the down route has no link.
     #[error("the logical port of the down route is not mapped")]
     NoDownPort(u32),
     #[error("port {1} has no link")]
     NoLink(u32, u8),
     #[error("the exit mask forbids port {1}")]
     Exit(u32, u8),
-    /// A packet from above would not go down (BlackWidow sec. 7.7).
+    /// A packet from above would not continue down (BlackWidow sec. 7.7).
     #[error("a packet from above would not go down")]
     NotDown(u32),
     /// The packet arrives at another processor, whose index is the last field.
@@ -44,7 +42,7 @@ pub enum RouteFailure {
     Loop,
 }
 
-/// The routing decision of a router's registers for a destination.
+/// The decision of a router's registers for a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Root detect matches: down by this port, if the map has one.
@@ -66,9 +64,9 @@ pub(super) fn step(registers: &RouterRegisters, destination: u16) -> Step {
 }
 
 impl FoldedClos {
-    /// The routers that a packet from the processor with index `source` to processor *number*
-    /// `destination` passes in a slice. `choose` picks one of several up or side ports, as the hash
-    /// or the adaptive decision would.
+    /// The routers that a packet passes in a slice, from the processor with index `source` to
+    /// processor *number* `destination`. `choose` selects one of several up or side ports, as the
+    /// hash or the adaptive decision would.
     ///
     /// # Errors
     /// The first [`RouteFailure`] on the path.
@@ -117,7 +115,7 @@ impl FoldedClos {
         Err(RouteFailure::Loop)
     }
 
-    /// The name of a router's port as links write it, `CHIP:PORT`.
+    /// The name of a router's port in the form of links, `CHIP:PORT`.
     pub(super) fn port_name(&self, wiring: &ClosWiring, router: u32, port: u8) -> String {
         self.end_name(End::chip(wiring.chip_of(router), port))
     }

@@ -1,4 +1,4 @@
-//! An index over the links and virtual routers of a folded Clos.
+//! An index of the links and virtual routers of a folded Clos.
 
 use super::model::{FoldedClos, MAX_SLICES, VirtualRouter};
 use crate::route::registers::{PORTS, PortKind};
@@ -6,29 +6,27 @@ use phitwire::net::{End, Joined, NodeRef, PortIndex, PortSet};
 
 const NONE: u32 = u32::MAX;
 
-/// The neighbour at a router's port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbour {
-    /// The processor with this index.
     Processor(u32),
     /// A virtual router, by its number in [`ClosWiring`], and its port at the other end of the
     /// link.
     Router(u32, u8),
 }
 
-/// Constant-time lookup of link ends. Where a topology is inconsistent (a port used twice, a link
-/// to nowhere), the first claim counts; [`check`](super::check) reports the others.
+/// Constant-time lookup of link ends. In an inconsistent topology (a port used twice, a link to a
+/// missing node) the first claim counts; [`check`](super::check()) reports the others.
 #[derive(Clone, Debug)]
 pub struct ClosWiring {
-    /// (chip, index in the chip) of each virtual router.
+    /// Chip and index in the chip of each virtual router.
     routers: Vec<(u32, u32)>,
-    /// The virtual router of each port: `PORTS` entries per chip.
+    /// The virtual router of each port; `PORTS` entries per chip.
     owners: Vec<u32>,
     ports: PortIndex<PortKind>,
 }
 
 impl ClosWiring {
-    /// Indexes `topology`, in time linear in its size.
+    /// Builds the index in time linear in the size of `topology`.
     pub fn new(topology: &FoldedClos) -> Self {
         let (chips, processors) = (topology.chips.len(), topology.processors.len());
         let mut wiring = Self {
@@ -51,7 +49,7 @@ impl ClosWiring {
         for (link, joined) in (0..).zip(&topology.links) {
             for (end, other) in joined.ends() {
                 let kind = topology.kind_of(end, other);
-                // Skip a chip port with a missing peer; a processor port with one is reported
+                // Skip a chip port whose peer is missing; such processor ports are reported
                 // separately.
                 let leads = match other.node {
                     NodeRef::Processor(p) => (p as usize) < processors,
@@ -66,8 +64,7 @@ impl ClosWiring {
         wiring
     }
 
-    /// Number of virtual routers, which are numbered from 0 in the order of
-    /// [`FoldedClos::routers`].
+    /// Number of virtual routers. They are numbered from 0 in the order of [`FoldedClos::routers`].
     pub fn router_count(&self) -> usize {
         self.routers.len()
     }
@@ -80,6 +77,8 @@ impl ClosWiring {
         self.routers[router as usize].0
     }
 
+    /// A virtual router by its number.
+    ///
     /// # Panics
     /// If no router has that number in `topology`.
     pub fn router<'t>(&self, topology: &'t FoldedClos, router: u32) -> &'t VirtualRouter {
@@ -87,7 +86,7 @@ impl ClosWiring {
         &topology.chips[chip as usize].routers[index as usize]
     }
 
-    /// Chip of a virtual router, and its index within the chip.
+    /// Chip of a virtual router, and its index in the chip.
     ///
     /// # Panics
     /// If no router has that number.
@@ -119,24 +118,22 @@ impl ClosWiring {
         Some(self.ports.at(End::chip(chip, port))?.kind)
     }
 
-    /// Link of a chip's port.
     pub fn link(&self, chip: u32, port: u8) -> Option<u32> {
         Some(self.ports.at(End::chip(chip, port))?.link)
     }
 
-    /// Link between a processor and a slice.
     pub fn injection_link(&self, processor: u32, slice: u8) -> Option<u32> {
         Some(self.ports.at(End::processor(processor, slice))?.link)
     }
 
-    /// The router that a processor is attached to in a slice, and its port there.
+    /// The router to which a processor is attached in a slice, and its port there.
     pub fn injection(&self, topology: &FoldedClos, processor: u32, slice: u8) -> Option<(u32, u8)> {
         let link = &topology.links[self.injection_link(processor, slice)? as usize];
         let far = link.other(End::processor(processor, slice))?;
         Some((self.router_at(far)?, far.port))
     }
 
-    /// Ports of a virtual router with a link of this kind.
+    /// Ports of a virtual router with links of the given kind.
     pub fn ports_of_kind(&self, topology: &FoldedClos, router: u32, kind: PortKind) -> PortSet {
         let chip = self.chip_of(router);
         self.router(topology, router)

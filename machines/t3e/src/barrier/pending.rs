@@ -1,29 +1,28 @@
-//! Messages waiting for one port of a router, for all units, without a buffer.
+//! Messages that wait for one port of a router, for all units, without a buffer.
 //!
 //! "The barrier virtual channel requires no buffering and cannot block" (T3E sec. 6) describes the
-//! receiving side: the registers accept every packet. On the sending side the completion of one
-//! unit goes to several ports at once, and several units may want the same port. So each port has
-//! three bits per unit for the messages that wait there, and their order. That is enough:
+//! receiving side, where the registers accept every packet. On the sending side the completion of
+//! one unit goes to several ports at once, and several units may need the same port. So each port
+//! has three bits per unit for the messages that wait there and their order. That is enough:
 //!
-//! - At most eureka done, barrier done and the next eureka done wait for a child together: the next
-//!   barrier cannot be done before the child has joined it, which it does only after it was
-//!   notified of the last one.
-//! - At most eureka and arrive wait for the parent together: later messages are sent after the
-//!   barrier is done, and for that the root must have received the arrival.
+//! - At most eureka done, barrier done and the next eureka done wait for a child together. The next
+//!   barrier cannot be done before the child has joined it, and the child joins only after it was
+//!   notified of the last barrier.
+//! - At most eureka and arrive wait for the parent together. Later messages are sent only after the
+//!   barrier is done, which requires that the root has received the arrival.
 
 use phitwire_framing::t3e::barrier::{UNITS, UnitNumber};
 
-/// Messages waiting at one port: a sequence of eureka and barrier messages per unit. The router
-/// knows whether these go up or down.
+/// Messages that wait at one port: a sequence of eureka and barrier messages per unit. The router
+/// knows whether they go up or down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pending {
-    /// Units with a leading eureka message.
+    /// Units whose first message is a eureka message.
     eureka: u32,
-    /// Units with a barrier message.
     barrier: u32,
     /// Units with a eureka message after the barrier message.
     next_eureka: u32,
-    /// The unit after the last one served.
+    /// The unit after the one that was served last.
     turn: u8,
 }
 
@@ -46,27 +45,24 @@ pub(super) enum Signal {
 }
 
 impl Pending {
-    /// Whether no message waits.
     #[inline]
     pub(super) const fn is_empty(&self) -> bool {
-        // `next_eureka` need not be checked: it waits only behind a barrier message.
+        // `next_eureka` need not be checked, since it waits only behind a barrier message.
         self.eureka | self.barrier == 0
     }
 
-    /// Whether a barrier message of the unit waits.
     #[inline]
     pub(super) const fn has_barrier(&self, unit: UnitNumber) -> bool {
         self.barrier & unit.bit() != 0
     }
 
-    /// Number of waiting messages of the unit: at most three.
+    /// Number of waiting messages of the unit, at most three.
     pub(super) const fn len(&self, unit: UnitNumber) -> u32 {
         let bit = unit.bit();
         let barriers = (self.barrier & bit != 0) as u32;
         barriers + (self.eureka & bit != 0) as u32 + (self.next_eureka & bit != 0) as u32
     }
 
-    /// Queues a eureka message behind the unit's messages.
     #[inline]
     pub(super) const fn push_eureka(&mut self, unit: UnitNumber) {
         let bit = unit.bit();
@@ -83,7 +79,6 @@ impl Pending {
         self.eureka |= bit & !behind;
     }
 
-    /// Queues a barrier message behind the unit's messages.
     #[inline]
     pub(super) const fn push_barrier(&mut self, unit: UnitNumber) {
         debug_assert!(
@@ -93,7 +88,7 @@ impl Pending {
         self.barrier |= unit.bit();
     }
 
-    /// Takes the next message: units round robin, each in order.
+    /// Takes the next message: units take turns, and each unit's messages stay in order.
     #[inline]
     pub(super) fn next(&mut self) -> Option<(UnitNumber, Signal)> {
         let unit = next_unit(self.eureka | self.barrier, self.turn)?;
@@ -109,7 +104,7 @@ impl Pending {
         Some((unit, Signal::Barrier))
     }
 
-    /// Drops the unit's waiting messages; returns whether there were any.
+    /// Drops the unit's waiting messages, and returns whether there were any.
     pub(super) const fn clear(&mut self, unit: UnitNumber) -> bool {
         let waited = self.len(unit) > 0;
         let others = !unit.bit();

@@ -1,34 +1,34 @@
 //! The barrier units of a router: their registers, and the handling of messages.
 //!
-//! A barrier: when all children have signalled, the router signals its parent; the root notifies
-//! all children that the barrier is done, and every notified router does the same (T3E sec. 6). A
-//! eureka: the first child that signals is enough.
+//! In a barrier, a router signals its parent when all its children have signalled. The root then
+//! notifies all its children that the barrier is done, and every notified router does the same (T3E
+//! sec. 6). For a eureka, the first child that signals is enough.
 //!
 //! # Rounds
 //!
-//! A *round* of a unit ends at a router when it is notified, or as the root finds, that the barrier
-//! is done. The messages of one round on one link keep their order, so nothing of a round is left
-//! when it ends, whatever the processors do:
+//! A *round* of a unit ends at a router when it is notified, or at the root when it finds, that the
+//! barrier is done. The messages of one round on one link keep their order, so no message of a
+//! round is left when it ends, whatever the processors do:
 //!
-//! - Two processors trigger the eureka at once. The router passes the first one up and drops the
-//!   others of that round, including those that arrive after it has notified its children of the
-//!   eureka ([`Ignored::EurekaRepeated`]). T3E sec. 6 does not require this; it bounds the number
-//!   of messages that wait for a port.
-//! - A processor's eureka travels ahead of its arrival, on the same path. So each repeat has passed
-//!   when the last child arrives, and cannot start a eureka in the next round.
-//! - A processor may be notified of the eureka after it has joined the barrier. It ignores that;
-//!   the next notification is that the barrier is done.
+//! - Two processors may trigger the eureka at the same time. The router passes the first signal up
+//!   and drops the others of that round, including those that arrive after it has notified its
+//!   children of the eureka ([`Ignored::EurekaRepeated`]). T3E sec. 6 does not require this; it
+//!   bounds the number of messages that wait for a port.
+//! - A processor's eureka travels ahead of its arrival, on the same path. So every repeated eureka
+//!   has passed when the last child arrives, and none can start a eureka in the next round.
+//! - A processor may be notified of the eureka after it has joined the barrier. It ignores that
+//!   notification; the next one is that the barrier is done.
 //! - A processor that knows that the barrier is done may trigger the next eureka at once, while its
 //!   siblings still wait for the notification. Order is kept per port.
 //!
-//! For this a router keeps two bits per unit in addition to the 17 of the register: a eureka has
-//! been passed up in this round, and a eureka has been sent to the children.
+//! For this a router keeps two bits per unit in addition to the 17 of the register: whether a
+//! eureka has been passed up in this round, and whether a eureka has been sent to the children.
 //!
 //! # Damage
 //!
-//! Messages are never repeated or acknowledged. After a lost one a barrier does not end until
-//! software reconfigures the unit; one that does not fit the state of its unit is ignored and
-//! counted. The number of waiting messages stays bounded whatever arrives on a wire.
+//! Messages are never repeated or acknowledged. After a lost message, a barrier does not end until
+//! software reconfigures the unit. A message that does not fit the state of its unit is ignored and
+//! counted. The number of waiting messages stays bounded, whatever arrives on a wire.
 
 use phitwire_framing::t3e::barrier::{Kind, Message, MessageError, UNITS, UnitNumber};
 use thiserror::Error;
@@ -37,23 +37,23 @@ use super::pending::{Pending, Signal};
 use super::tree::{Port, PortSet, TreeRegister};
 
 phitwire::counters! {
-    /// Counts barriers and eurekas in a router.
+    /// Counters of barriers and eurekas in a router.
     pub struct BarrierCounters {
-        /// Arrivals of children accepted.
+        /// Accepted arrivals of children.
         arrivals,
-        /// Eurekas of children accepted.
+        /// Accepted eurekas of children.
         eurekas,
-        /// Barriers completed: passed on, or found done at the root.
+        /// Completed barriers: passed on or, at the root, found done.
         barriers_done,
-        /// Eurekas completed: passed on, or found done at the root.
+        /// Completed eurekas: passed on or, at the root, found done.
         eurekas_done,
         /// Messages sent.
         sent,
-        /// Eurekas of children dropped since one was already passed on; not a fault.
+        /// Eurekas of children dropped because one was already passed up; no fault.
         eurekas_repeated,
         /// Words that are not valid messages.
         damaged,
-        /// Messages for units without a tree here.
+        /// Messages for units without a tree at this router.
         unit_unused,
         /// Messages to a parent from a port that is not a child.
         not_from_a_child,
@@ -74,10 +74,9 @@ phitwire::counters! {
     }
 }
 
-/// Why a message changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Ignored {
-    /// A eureka was already passed on. The only reason that is not a fault.
+    /// A eureka was already passed up. This is the only reason that is not a fault.
     #[error("a eureka was already passed on since the last barrier")]
     EurekaRepeated,
     #[error(transparent)]
@@ -92,10 +91,10 @@ pub enum Ignored {
     ArrivalRepeated,
     #[error("the child was not yet notified of the last barrier")]
     ArrivalEarly,
-    /// The child has arrived, or was not notified of the last barrier.
+    /// The child has already arrived, or was not notified of the last barrier yet.
     #[error("the child signalled a eureka after it had arrived")]
     EurekaLate,
-    /// The router has not signalled to its parent that all children have arrived.
+    /// The router has not told its parent that all children have arrived.
     #[error("barrier completed before all children arrived")]
     BarrierUnasked,
     #[error("the eureka was already reported since the last barrier")]
@@ -103,33 +102,30 @@ pub enum Ignored {
 }
 
 impl Ignored {
-    /// Whether the message is a fault: no correct router sends it.
+    /// Whether the message is a fault, which no correct router sends.
     #[inline]
     pub const fn is_fault(self) -> bool {
         !matches!(self, Self::EurekaRepeated)
     }
 }
 
-/// The barrier units of a router.
-/// Call order: [`configure`](Self::configure) units, then [`receive`](Self::receive) for each
-/// arriving message, and [`next`](Self::next) for each port of
+/// The barrier units of a router. Call order: [`configure`](Self::configure) units, then
+/// [`receive`](Self::receive) for each arriving message, and [`next`](Self::next) for each port of
 /// [`pending_ports`](Self::pending_ports) when that port can send. The caller must send the message
-/// returned by `next`: no copy is kept.
+/// that `next` returns, because no copy is kept.
 #[derive(Clone, Debug, Default)]
 pub struct BarrierRouter {
     registers: [TreeRegister; UNITS],
-    /// Units whose eureka was passed to the parent, or found done by the root, in this round.
+    /// Units whose eureka was passed to the parent, or found done at the root, in this round.
     eureka_passed: u32,
     /// Units whose children were notified of a eureka in this round.
     eureka_told: u32,
     pending: [Pending; Port::COUNT],
-    /// Ports with messages to send.
     waiting: PortSet,
     counters: BarrierCounters,
 }
 
 impl BarrierRouter {
-    /// A router without units in use.
     pub fn new() -> Self {
         Self::default()
     }
@@ -143,9 +139,9 @@ impl BarrierRouter {
     /// starts a new round: signalled children in `register` are ignored.
     ///
     /// An active unit (see [`is_idle`](Self::is_idle)) is reset, which is counted: waiting messages
-    /// are dropped, and signals are forgotten. Messages on the links are not caught, so software
-    /// must configure a tree while none of its messages is under way, or use another unit. Returns
-    /// whether the unit was idle.
+    /// are dropped, and signals are forgotten. Messages on the links are not removed, so software
+    /// must configure a tree only while none of its messages is in flight, or use another unit.
+    /// Returns whether the unit was idle.
     pub fn configure(&mut self, unit: UnitNumber, register: TreeRegister) -> bool {
         let idle = self.is_idle(unit);
         self.counters.reset_at_work += u64::from(!idle);
@@ -171,18 +167,18 @@ impl BarrierRouter {
         &self.counters
     }
 
-    /// Ports with messages to send.
     #[inline]
     pub const fn pending_ports(&self) -> PortSet {
         self.waiting
     }
 
-    /// Messages of a unit waiting for a port: at most three to a child and two to the parent.
+    /// Number of messages of a unit that wait for a port: at most three to a child, and two to the
+    /// parent.
     pub const fn pending_len(&self, port: Port, unit: UnitNumber) -> u32 {
         self.pending[port.index()].len(unit)
     }
 
-    /// Takes the next message for a port: units round robin, each in order.
+    /// Takes the next message for a port: units take turns, and each unit's messages stay in order.
     #[inline]
     pub fn next(&mut self, port: Port) -> Option<Message> {
         let (unit, signal) = self.pending[port.index()].next()?;
@@ -201,7 +197,7 @@ impl BarrierRouter {
     /// Handles the word of a flit from the barrier channel of `from`.
     ///
     /// # Errors
-    /// The reason for ignoring the message, which has been counted.
+    /// The reason for ignoring the message, which is also counted.
     pub fn receive_word(&mut self, from: Port, word: u64) -> Result<(), Ignored> {
         match Message::decode(word) {
             Ok(message) => self.receive(from, message),
@@ -216,7 +212,7 @@ impl BarrierRouter {
     /// Handles a message from `from`.
     ///
     /// # Errors
-    /// The reason for ignoring the message, which has been counted.
+    /// The reason for ignoring the message, which is also counted.
     #[inline]
     pub fn receive(&mut self, from: Port, message: Message) -> Result<(), Ignored> {
         let unit = message.unit;
@@ -289,7 +285,7 @@ impl BarrierRouter {
         Ok(())
     }
 
-    /// Ends the round here and notifies the children.
+    /// Ends the round at this router, and notifies the children.
     fn barrier_done(&mut self, unit: UnitNumber) {
         self.counters.barriers_done += 1;
         self.registers[unit.index()].restart();
@@ -298,7 +294,6 @@ impl BarrierRouter {
         self.tell_children(unit, Signal::Barrier);
     }
 
-    /// Notifies the children of a eureka.
     fn eureka_done(&mut self, unit: UnitNumber) {
         self.counters.eurekas_done += 1;
         self.eureka_told |= unit.bit();

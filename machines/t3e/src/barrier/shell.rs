@@ -1,4 +1,4 @@
-//! The 32 units of a processor shell, as its processor and router use them (T3E sec. 6).
+//! The 32 units of a processor shell, between its processor and its router (T3E sec. 6).
 
 use phitwire_framing::t3e::barrier::{Message, UNITS, UnitNumber};
 
@@ -6,15 +6,15 @@ use super::pending::next_unit;
 use super::unit::{BarrierUnit, Notified, Operation, OperationError, State};
 
 phitwire::counters! {
-    /// Counts barriers and eurekas in a processor shell.
+    /// Counters of barriers and eurekas in a processor shell.
     pub struct ShellCounters {
-        /// Barriers completed.
+        /// Completed barriers.
         barriers,
-        /// Eurekas notified, at most one per barrier.
+        /// Notified eurekas, at most one per barrier.
         eurekas,
         /// Messages sent to the router.
         sent,
-        /// Operations rejected.
+        /// Rejected operations.
         refused,
         /// Messages from the router that did not fit the state of their unit.
         unexpected,
@@ -40,19 +40,18 @@ pub struct BarrierShell {
     interrupts: u32,
     /// Units with messages to send.
     pending: u32,
-    /// The unit after the last one served.
+    /// The unit after the one that was served last.
     turn: u8,
     counters: ShellCounters,
 }
 
 impl BarrierShell {
-    /// A shell without granted units.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Grants the processor access to a unit, or revokes it, which resets the unit
-    /// ([`reset`](Self::reset)). In the machine virtual memory controls access.
+    /// ([`reset`](Self::reset)). On the machine, virtual memory controls access.
     pub fn grant(&mut self, unit: UnitNumber, access: bool) {
         if access {
             self.granted |= unit.bit();
@@ -62,8 +61,8 @@ impl BarrierShell {
         }
     }
 
-    /// Whether completing a barrier, or a eureka that takes the unit from S_BAR to S_EUR,
-    /// interrupts the processor: "detected via polling or can optionally interrupt the leaf
+    /// Sets whether the processor is interrupted when a barrier completes, or when a eureka takes
+    /// the unit from S_BAR to S_EUR: "detected via polling or can optionally interrupt the leaf
     /// processors".
     pub fn set_interrupting(&mut self, unit: UnitNumber, interrupting: bool) {
         self.interrupting &= !unit.bit();
@@ -75,13 +74,12 @@ impl BarrierShell {
         self.granted & unit.bit() != 0
     }
 
-    /// Whether a unit has a pending interrupt.
     #[inline]
     pub const fn has_interrupt(&self, unit: UnitNumber) -> bool {
         self.interrupts & unit.bit() != 0
     }
 
-    /// A unit, to read its state and counts.
+    /// A unit, for reading its state and counts.
     #[inline]
     pub const fn unit(&self, unit: UnitNumber) -> &BarrierUnit {
         &self.units[unit.index()]
@@ -95,7 +93,8 @@ impl BarrierShell {
     /// Executes an operation.
     ///
     /// # Errors
-    /// If the processor has no access to the unit, or it is armed. Nothing changes in that case.
+    /// If the processor has no access to the unit, or the unit is armed. Nothing changes in that
+    /// case.
     pub fn operate(
         &mut self,
         unit: UnitNumber,
@@ -131,13 +130,13 @@ impl BarrierShell {
         notified
     }
 
-    /// Whether there are messages for the router.
     #[inline]
     pub const fn has_pending(&self) -> bool {
         self.pending != 0
     }
 
-    /// Takes the next message for the router: units round robin, each in order.
+    /// Takes the next message for the router: units take turns, and each unit's messages stay in
+    /// order.
     #[inline]
     pub fn next_message(&mut self) -> Option<Message> {
         let unit = next_unit(self.pending, self.turn)?;
@@ -154,7 +153,7 @@ impl BarrierShell {
         core::mem::replace(&mut self.interrupts, 0)
     }
 
-    /// Puts a unit back into S_BAR with nothing to send, before its tree is reconfigured.
+    /// Resets a unit to S_BAR without messages to send, before its tree is reconfigured.
     pub fn reset(&mut self, unit: UnitNumber) {
         self.counters.reset_at_work += u64::from(!self.unit(unit).is_idle());
         self.units[unit.index()].reset();

@@ -1,10 +1,10 @@
 //! Spanning trees for sets of processors.
 //!
 //! "This register allows the node to be configured as an internal node in the BSU's logical
-//! spanning tree" (T3E sec. 6); how the machine's software chose trees is not said. These are
-//! breadth-first trees from a root at a centre of the participants: no tree over the same links has
-//! a smaller height, and the height is what a barrier costs. Trees may use any order of directions,
-//! since barrier messages never wait.
+//! spanning tree" (T3E sec. 6), but the paper does not say how the machine's software chose trees.
+//! Here they are breadth-first trees from a root at a centre of the participants: no tree over the
+//! same links has a smaller height, and the height determines the latency of a barrier. Trees may
+//! use any order of directions, since barrier messages never wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,6 @@ use super::tree::{Port, PortSet, TreeRegister};
 
 const NONE: u32 = u32::MAX;
 
-/// Why a tree cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SpanningError {
     #[error("the barrier has no participants")]
@@ -29,7 +28,7 @@ pub enum SpanningError {
     },
 }
 
-/// Why registers are not a tree.
+/// Why registers do not form a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TreeFault {
     /// Every router has a parent, or none uses the unit.
@@ -39,24 +38,15 @@ pub enum TreeFault {
     TwoRoots(u32, u32),
     /// The child does not exist, or this node is not its parent.
     #[error("node {node} has a child in {direction} whose parent is another node")]
-    Child {
-        node: u32,
-        /// Direction of the child.
-        direction: Direction,
-    },
+    Child { node: u32, direction: Direction },
     /// The parent does not exist, or this node is not its child.
     #[error("node {node} has a parent in {direction} that does not list it as a child")]
-    Parent {
-        node: u32,
-        /// Direction of the parent.
-        direction: Direction,
-    },
-    /// The parents of the node form a loop.
+    Parent { node: u32, direction: Direction },
     #[error("no path from the root to node {0}")]
     Loop(u32),
 }
 
-/// The neighbour over a link that works in both directions, as barrier messages require.
+/// The neighbour behind a link that works in both directions, as barrier messages require.
 fn behind(
     neighbour: &impl Fn(u32, Direction) -> Option<u32>,
     node: u32,
@@ -67,11 +57,11 @@ fn behind(
     (back && other != node).then_some(other)
 }
 
-/// The nodes reachable from one, numbered in order of discovery.
+/// The nodes that can be reached from a start node, numbered in order of discovery.
 struct Component {
     nodes: Vec<u32>,
     numbers: BTreeMap<u32, u32>,
-    /// The neighbour over each link, or [`NONE`].
+    /// The neighbour behind each link, or [`NONE`].
     links: Vec<[u32; 6]>,
 }
 
@@ -126,7 +116,7 @@ impl Component {
         participants.iter().map(number).collect()
     }
 
-    /// The node with the smallest distance to its farthest participant; ties go to a participant,
+    /// The node with the smallest distance to its farthest participant. Ties go to a participant,
     /// then to the lowest node number.
     fn centre(&self, participants: &[u32]) -> u32 {
         let mut farthest = vec![0; self.nodes.len()];
@@ -149,7 +139,7 @@ impl Component {
     }
 }
 
-/// A tree: the registers of the routers in it.
+/// A tree, as the registers of its routers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpanningTree {
     root: u32,
@@ -159,8 +149,8 @@ pub struct SpanningTree {
 
 impl SpanningTree {
     /// A tree of minimal height for the processors of `participants`; duplicates count once.
-    /// `neighbour` returns the neighbour over a working link; links that do not lead back in the
-    /// opposite direction are not used.
+    /// `neighbour` returns the neighbour behind a working link. A link is not used if it does not
+    /// lead back in the opposite direction.
     ///
     /// Takes time proportional to participants times nodes: tenths of a second for all of 2,048.
     ///
@@ -178,7 +168,7 @@ impl SpanningTree {
         Ok(Self::grow(&component, root, &participants))
     }
 
-    /// Like [`build`](Self::build), from a given root, which need not take part.
+    /// Like [`build`](Self::build), but from a given root, which need not be a participant.
     ///
     /// # Errors
     /// If there are no participants, or the root does not reach them all.
@@ -204,8 +194,8 @@ impl SpanningTree {
         for &participant in participants {
             children[participant as usize].insert(Port::Local);
         }
-        // Farthest nodes first, so that all children of a node have been attached before its turn.
-        // Of several possible parents, prefers one that is already in the tree.
+        // Farthest nodes first, so that all children of a node are attached before its turn. Of
+        // several possible parents, prefer one that is already in the tree.
         for &node in order[1..].iter().rev() {
             let at = node as usize;
             if children[at].is_empty() {
@@ -243,13 +233,13 @@ impl SpanningTree {
         self.root
     }
 
-    /// Hops from the root to the farthest participant.
+    /// Number of hops from the root to the farthest participant.
     pub const fn height(&self) -> u32 {
         self.height
     }
 
-    /// Number of links in the tree. A barrier, like a eureka without its repeats, sends at most one
-    /// message up and one down each of them.
+    /// Number of links in the tree. A barrier sends at most one message up and one down each of
+    /// them, and so does a eureka without its repetitions.
     pub fn links(&self) -> usize {
         self.registers.len() - 1
     }
@@ -259,7 +249,7 @@ impl SpanningTree {
         self.registers.get(&node).copied().unwrap_or_default()
     }
 
-    /// The routers in the tree, by number, and their registers.
+    /// The numbers of the routers in the tree, and their registers.
     pub fn registers(&self) -> impl Iterator<Item = (u32, TreeRegister)> {
         self.registers
             .iter()
@@ -267,8 +257,8 @@ impl SpanningTree {
     }
 }
 
-/// Checks that registers of one unit are a tree. Returns its root and its height. Nodes not listed
-/// do not use the unit.
+/// Checks that the registers of one unit form a tree, and returns its root and height. Nodes that
+/// are not listed do not use the unit.
 ///
 /// # Errors
 /// The first fault.

@@ -1,4 +1,4 @@
-//! A router's register of one unit: its position in the unit's spanning tree.
+//! A router's register of one unit, which defines its position in the unit's spanning tree.
 
 use core::fmt;
 
@@ -10,9 +10,7 @@ use phitwire::kit::bits;
 /// Source or destination of barrier messages: a neighbour, or the local processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Port {
-    /// The link in a direction.
     Link(Direction),
-    /// The processor of the node.
     Local,
 }
 
@@ -20,7 +18,6 @@ impl Port {
     /// Number of router ports that barrier messages use.
     pub const COUNT: usize = 7;
 
-    /// All ports, by number.
     pub const ALL: [Self; Self::COUNT] = {
         let mut all = [Self::Local; Self::COUNT];
         let mut next = 0;
@@ -50,7 +47,7 @@ impl fmt::Display for Port {
     }
 }
 
-/// Ports, one bit each by [`Port::index`].
+/// A set of ports, with one bit each by [`Port::index`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PortSet(u8);
 
@@ -63,7 +60,6 @@ impl PortSet {
         Self(bits & ((1 << Port::COUNT) - 1))
     }
 
-    /// One bit per port.
     #[inline]
     pub const fn bits(self) -> u8 {
         self.0
@@ -89,7 +85,6 @@ impl PortSet {
         self.0 == 0
     }
 
-    /// The ports in the set, by number.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = Port> {
         bits(self.0.into()).map(|index| Port::ALL[index])
@@ -104,17 +99,17 @@ impl FromIterator<Port> for PortSet {
     }
 }
 
-/// The lowest bit of the parent in a register.
+/// Lowest bit of the parent in a register.
 const PARENT_SHIFT: u32 = 7;
-/// The lowest bit of the signalled children.
+/// Lowest bit of the signalled children.
 const SIGNALLED_SHIFT: u32 = 10;
 
 /// A router's register of a unit: "which of the six network directions plus the local processor are
 /// children in the tree, and which direction (if any) is the parent. It also keeps track of the set
 /// of children that have signalled a barrier." (T3E sec. 6)
 ///
-/// As a number it has 17 bits: children 6:0, parent 9:7 (0 for none, else 1 plus the direction's
-/// number), signalled children 16:10. An unused unit has 0.
+/// Its encoding has 17 bits: children in 6:0, parent in 9:7 (0 for none, otherwise 1 plus the
+/// direction's number), and signalled children in 16:10. The register of an unused unit is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TreeRegister {
     children: PortSet,
@@ -122,7 +117,6 @@ pub struct TreeRegister {
     signalled: PortSet,
 }
 
-/// Why a register is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TreeRegisterError {
     #[error("reserved bits of a tree register are set: {0:#x}")]
@@ -138,10 +132,8 @@ pub enum TreeRegisterError {
 }
 
 impl TreeRegister {
-    /// Number of bits in a register.
     pub const BITS: u32 = 17;
 
-    /// The register of an unused unit.
     pub const UNUSED: Self = Self {
         children: PortSet::EMPTY,
         parent: None,
@@ -149,7 +141,7 @@ impl TreeRegister {
     };
 
     /// A register in which no child has signalled. Without children and parent the unit is unused;
-    /// with children only, the router is the root.
+    /// with children but without a parent the router is the root.
     ///
     /// # Errors
     /// If the parent is among the children, or there is a parent without children.
@@ -169,7 +161,6 @@ impl TreeRegister {
         })
     }
 
-    /// Encodes the register as a number.
     pub fn bits(self) -> u32 {
         let parent = self.parent.map_or(0, |parent| 1 + parent.index() as u32);
         u32::from(self.children.bits())
@@ -214,32 +205,28 @@ impl TreeRegister {
         self.parent
     }
 
-    /// The children that have signalled the barrier.
     #[inline]
     pub const fn signalled(self) -> PortSet {
         self.signalled
     }
 
-    /// Records that a child has signalled.
     #[inline]
     pub(super) const fn signal(&mut self, child: Port) {
         debug_assert!(self.children.contains(child), "only children signal");
         self.signalled.insert(child);
     }
 
-    /// Clears all signals.
     #[inline]
     pub(super) const fn restart(&mut self) {
         self.signalled = PortSet::EMPTY;
     }
 
-    /// Whether the unit has a tree here.
+    /// Whether this router is in the unit's tree.
     #[inline]
     pub const fn is_used(self) -> bool {
         !self.children.is_empty()
     }
 
-    /// Whether all children have signalled the barrier.
     #[inline]
     pub const fn is_complete(self) -> bool {
         self.is_used() && self.signalled.bits() == self.children.bits()
@@ -263,8 +250,8 @@ mod tests {
             assert_eq!(register.is_used(), bits != 0, "{register:?}");
             used += u32::from(register.is_used());
         }
-        // Each set of n children has 2^n signalled subsets; its parent is a link outside the set,
-        // or none: 7 minus the links in the set.
+        // Each set of n children has 2^n signalled subsets. Its parent is none or a link outside
+        // the set, which are 7 minus the links in the set.
         let mut expected = 0;
         for children in 1..1u32 << Port::COUNT {
             let links = (children & 0x3f).count_ones();

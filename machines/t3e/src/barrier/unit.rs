@@ -1,6 +1,7 @@
 //! A barrier/eureka synchronization unit (BSU) of a processor.
 //!
-//! Source: T3E sec. 6 and figure 6. Only the labels of the figure survive in our copies:
+//! Source: T3E sec. 6 and figure 6. Only the labels of the figure are legible in the available
+//! copies:
 //!
 //! ```text
 //! barrier:  S_BAR --OP_BAR--> S_ARM --barrier done--> S_BAR
@@ -12,7 +13,6 @@ use thiserror::Error;
 
 use phitwire_framing::t3e::barrier::Kind;
 
-/// The state of a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum State {
     /// S_BAR: not armed, and no eureka seen.
@@ -24,7 +24,6 @@ pub enum State {
     Eur,
 }
 
-/// An operation of the processor on a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// OP_BAR: joins the barrier.
@@ -35,19 +34,17 @@ pub enum Operation {
     EurB,
 }
 
-/// Why an operation changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum OperationError {
     /// Figure 6 allows no operation in S_ARM.
     #[error("the unit is armed: its barrier has not completed")]
     Armed,
-    /// "A set of processors can be given access to a particular BSU" (T3E sec. 6); this one was
-    /// not.
+    /// "A set of processors can be given access to a particular BSU" (T3E sec. 6); this processor
+    /// has no access.
     #[error("the processor has no access to the unit")]
     NoAccess,
 }
 
-/// The effect of a message from the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notified {
     /// The barrier is done: S_ARM to S_BAR.
@@ -93,31 +90,28 @@ const fn transition(from: State, operation: Operation) -> Option<(State, bool, b
 }
 
 impl BarrierUnit {
-    /// State of the unit as the processor reads it.
     #[inline]
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// Barriers completed.
     #[inline]
     pub const fn barriers(&self) -> u64 {
         self.barriers
     }
 
-    /// Eurekas notified by the network, at most one per barrier, in any state.
+    /// Number of eurekas that the network notified, at most one per barrier, in any state.
     #[inline]
     pub const fn eurekas(&self) -> u64 {
         self.eurekas
     }
 
-    /// Whether the unit has messages for the router.
     #[inline]
     pub const fn has_pending(&self) -> bool {
         self.eureka_waits || self.arrival_waits
     }
 
-    /// Whether the unit is in S_BAR and has nothing to send.
+    /// Whether the unit is in S_BAR and has no messages to send.
     #[inline]
     pub const fn is_idle(&self) -> bool {
         matches!(self.state, State::Bar) && !self.has_pending()
@@ -141,7 +135,6 @@ impl BarrierUnit {
         Ok(())
     }
 
-    /// Takes the next message for the router.
     #[inline]
     pub const fn next_kind(&mut self) -> Option<Kind> {
         if self.eureka_waits {
@@ -155,7 +148,6 @@ impl BarrierUnit {
         }
     }
 
-    /// Handles a message from the router.
     pub const fn notify(&mut self, kind: Kind) -> Notified {
         match kind {
             Kind::BarrierDone => {
@@ -183,8 +175,8 @@ impl BarrierUnit {
         }
     }
 
-    /// Returns to S_BAR with nothing to send, for software that reconfigures the tree. Counts are
-    /// kept.
+    /// Returns to S_BAR without messages to send, for software that reconfigures the tree. Keeps
+    /// the counts.
     pub const fn reset(&mut self) {
         self.state = State::Bar;
         self.eureka_waits = false;

@@ -1,10 +1,10 @@
 //! The maximum load that a torus can carry of a traffic pattern.
 //!
-//! All sources send at the same rate. The most loaded link then bounds the load at which every
-//! source is served: exactly for packets that do not adapt, whose paths are all known; for adaptive
-//! packets by the [best division](Division) of them over their paths. Processors' links count like
-//! any other. Above the bound, sources whose packets avoid such links may still send more, so the
-//! average throughput may exceed the bound.
+//! All sources send at the same rate, so the most loaded link bounds the load at which every source
+//! is served. For packets that do not adapt the bound is exact, since their paths are known; for
+//! adaptive packets it follows from their [best division](Division) over the paths. Processors'
+//! links count like any other. Above the bound, sources whose packets avoid such links may still
+//! send more, so the average throughput may exceed the bound.
 
 use super::build::{Of, destinations};
 use super::{T3e, T3eOptions};
@@ -18,7 +18,7 @@ use phitwire::sim::direct::model::CycleModel as _;
 struct Flows {
     /// Flows between routers: node, logical processor, flits.
     between: Vec<Flow>,
-    /// The maximum load on a processor's link, to or from it.
+    /// The maximum load on a processor's link, in either direction.
     own: f64,
     /// Flits of a message, including its reply.
     message: f64,
@@ -54,7 +54,7 @@ fn flows(topology: &Torus, config: &Config, options: &T3eOptions) -> Result<Flow
 }
 
 /// See [`CycleModel::bound`](phitwire::sim::direct::CycleModel::bound). Adaptive packets are
-/// divided over paths in full tori only: with partial planes paths between two nodes differ in
+/// divided over paths only in full tori: with partial planes, paths between two nodes differ in
 /// length.
 pub(super) fn bound(
     topology: &Torus,
@@ -146,7 +146,7 @@ mod tests {
             let [fixed, divided] = [false, true].map(|adaptive| of(&torus, pattern, adaptive));
             assert!(divided > 1.3 * fixed, "{pattern} {divided} of {fixed}");
         }
-        // All of these links are equally full, or all packets have one path.
+        // All of these links are equally full, or all packets have only one path.
         for pattern in ["uniform", "grid-tornado"] {
             let [fixed, divided] = [false, true].map(|adaptive| of(&torus, pattern, adaptive));
             assert!(
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(bound("neighbour", Operation::Put, false, 64), 1.0);
         // Ten flits go to the neighbour on one link, and two on the other; a processor sends both.
         assert_eq!(bound("neighbour", Operation::Put, true, 64), 1.0);
-        // All send to one processor: the limit is the requests of three sources, or the responses
+        // All processors send to one: the limit is the requests of three sources, or the responses
         // to them.
         let hot = |operation, reply| bound("hotspot:0:100", operation, reply, 64);
         let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
@@ -211,7 +211,7 @@ mod tests {
                 "{pattern}: {found} of {fixed}"
             );
         }
-        // Between two nodes on the diagonal's sides packets split half and half at best.
+        // Between two nodes mirrored at the diagonal, packets are at best split in halves.
         let flows = flows(&torus, &config("grid-transpose"), &T3eOptions::default()).unwrap();
         let Division { least, found } = ways.divide(&flows.between).unwrap();
         assert!(least > 4.9 && found < 5.1, "{least} {found}");

@@ -1,5 +1,3 @@
-//! Builds partitions from a torus.
-
 use super::direct_router::DirectRouter;
 use super::terminal::{Format, Terminal};
 use super::{T3e, T3eOptions};
@@ -23,7 +21,7 @@ use phitwire::time::Time;
 
 type Shared = phitwire::sim::direct::shared::Shared<T3e>;
 
-/// The simulated torus (the description with the options applied) and the grain of its routers.
+/// The simulated torus (the description with the options applied), and the grain of its routers.
 pub(super) struct Of(pub(super) Torus, pub(super) Grain);
 
 impl Of {
@@ -32,7 +30,6 @@ impl Of {
         Self(torus, options.grain)
     }
 
-    /// Whether a link leads to a processor.
     fn is_own(&self, link: usize) -> bool {
         let (a, b) = self.0.ends(link);
         [a, b]
@@ -40,7 +37,7 @@ impl Of {
             .any(|end| matches!(end.node, NodeRef::Processor(_)))
     }
 
-    /// The kinds of links: their dimensions.
+    /// The kinds of links, which are their dimensions.
     fn kinds(&self) -> Vec<Option<PortUse>> {
         let chips = self.0.shape().nodes() as usize;
         kinds(&self.0, (chips, PORTS), |end, _, _| end.port % 3)
@@ -83,7 +80,7 @@ impl encoded::Nodes<T3e> for Of {
     }
 }
 
-/// Cuts `topology` into this number of partitions, at least one.
+/// Cuts `topology` into the given number of partitions, at least one.
 pub(super) fn direct(
     topology: &Torus,
     (config, options): (&Config, &T3eOptions),
@@ -117,7 +114,7 @@ pub(super) fn direct(
     })
 }
 
-/// The simulated network as nodes with encoded links.
+/// Builds the simulated network from nodes with encoded links.
 pub(super) fn encoded(
     topology: &Torus,
     (config, options): (&Config, &T3eOptions),
@@ -161,7 +158,7 @@ fn shared(
     Ok(Shared::new(births, to, traffic.request_reply, format))
 }
 
-/// The participating processors, and their traffic, by index.
+/// The participating processors and their traffic, by index.
 pub(super) fn destinations(
     topology: &Torus,
     config: &Config,
@@ -185,7 +182,7 @@ fn participants(topology: &Torus) -> Vec<u32> {
     linked.map(|(number, _)| number).collect()
 }
 
-/// Positions of these processors: X first, partial planes at the end of Z.
+/// Positions of the given processors, X first; partial planes are at the end of Z.
 fn grid(topology: &Torus, numbers: &[u32]) -> Grid {
     let shape = topology.shape();
     let nodes = topology.destinations();
@@ -196,7 +193,7 @@ fn grid(topology: &Torus, numbers: &[u32]) -> Grid {
     Grid::new(size, numbers.iter().map(at))
 }
 
-/// The index of the processor at a node among the participants, if it takes part.
+/// The index among the participants of the processor at a node, if it is one.
 pub(super) fn place(topology: &Torus, node: u32) -> Option<u64> {
     let number = topology.processor(node)?;
     let mut numbers = participants(topology).into_iter();
@@ -204,7 +201,7 @@ pub(super) fn place(topology: &Torus, node: u32) -> Option<u64> {
     Some(place as u64)
 }
 
-/// The terminals of every partition, whose sources begin in cycle `begin`. Nodes without a
+/// The terminals of every partition; their sources begin in cycle `begin`. Nodes without a
 /// participating processor are silent.
 fn terminals(
     topology: &Torus,

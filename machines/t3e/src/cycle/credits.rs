@@ -1,4 +1,4 @@
-//! Credits on their way back: one with every flit, data or idle.
+//! Returning credits: one can travel with every flit, data or idle.
 
 use phitwire::sim::direct::mail::{MailError, Reader};
 use phitwire_framing::t3e::flit::VCS;
@@ -11,8 +11,8 @@ pub(super) const CYCLES: usize = 4;
 /// Bits per cycle.
 pub(super) const CYCLE_BITS: usize = 8;
 
-/// The credits returned on a link in one window: at most one per cycle, whose byte is its channel
-/// plus one.
+/// The credits that a link returns in one window, at most one per cycle. Each has a byte with its
+/// channel plus one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Returned(u32);
 
@@ -24,14 +24,14 @@ impl Returned {
         (found as usize).checked_sub(1)
     }
 
-    /// The lowest bit of each cycle's byte that has a credit.
+    /// The lowest bit of the byte of each cycle with a credit.
     #[inline]
     pub(super) const fn cycles(self) -> u32 {
         const _: () = assert!(VCS < 8);
         (self.0 | self.0 >> 1 | self.0 >> 2) & 0x0101_0101
     }
 
-    /// Adds a credit of `vc` in a cycle without one.
+    /// Adds a credit of `vc` in a cycle that has none.
     #[inline]
     pub(super) fn set(&mut self, cycle: usize, vc: usize) {
         debug_assert!(
@@ -41,7 +41,7 @@ impl Returned {
         self.0 |= (vc as u32 + 1) << (CYCLE_BITS * cycle);
     }
 
-    /// Delays the credits by less than a window: the part in this window, and in the next.
+    /// Delays the credits by less than a window. Returns those for this window and for the next.
     #[inline]
     pub(super) const fn delayed(self, by: usize, window: usize) -> [Self; 2] {
         let all = u64::MAX >> (64 - CYCLE_BITS * window);
@@ -56,12 +56,11 @@ impl Returned {
         self.0 |= more.0;
     }
 
-    /// Appends the credits to a mail.
     pub(super) fn write(self, mail: &mut Vec<u8>) {
         mail.extend(self.0.to_le_bytes());
     }
 
-    /// Reads what a window of `window` cycles returns.
+    /// Reads the credits of a window of `window` cycles.
     pub(super) fn read(mail: &mut Reader<'_>, window: usize) -> Result<Self, MailError> {
         let bytes: [u8; CYCLES] = mail.take()?;
         let past = bytes.iter().skip(window);

@@ -1,4 +1,4 @@
-//! A router with its links: a crossbar, and the link end of each port.
+//! A router with its links: the crossbar, and the link end of each port.
 
 use phitwire_framing::t3e::flit::{Flit, FlitKind, VCS};
 use phitwire_framing::t3e::header::Header;
@@ -21,17 +21,15 @@ pub struct DirectRouter {
     links: Links,
 }
 
-/// The links of a router.
 #[derive(Debug)]
 struct Links {
     ends: [IdealEnd; PORTS],
-    /// Slot of the link end at each port's peer.
+    /// Slot of the link end at the other side of each port.
     peers: [u32; PORTS],
-    /// Ports whose link is down.
+    /// Ports with a failed link.
     down: u8,
-    /// Output of each port in this window.
     out: [Arrivals<T3e>; PORTS],
-    /// Ports with credits not yet returned, one bit each.
+    /// Ports with credits that are not returned yet, one bit each.
     owing: u8,
     sent: [u64; PORTS],
     overflows: u64,
@@ -63,12 +61,12 @@ impl DirectRouter {
         }
     }
 
-    /// Connects `port` to the link end in that slot.
+    /// Connects `port` to the link end at `slot`.
     pub(super) fn connect(&mut self, port: usize, slot: u32) {
         self.links.peers[port] = slot;
     }
 
-    /// Puts the window's flits into their buffers and announces each to the crossbar. Returns the
+    /// Puts the window's flits into their buffers, and announces each to the crossbar. Returns the
     /// credits that arrive in the window.
     ///
     /// Visits all ports: which of them have arrivals is nearly random, and testing costs more than
@@ -100,7 +98,7 @@ impl DirectRouter {
             let flit = exchange.read.phits[(first + port) * size + cycle];
             if let FlitKind::Data(vc) = flit.control.kind() {
                 if port == PROCESSOR && flit.control.is_head() {
-                    // Prefetch its entry for the look-up behind the stages.
+                    // Prefetch the entry for the look-up after the stages.
                     let destination = Header::destination_in(flit.word);
                     self.crossbar.table.fetch(destination);
                 }
@@ -115,16 +113,15 @@ impl DirectRouter {
     }
 }
 
-/// Bits per port in a number for all ports, one per cycle of a window.
+/// Bits per port in a number for all ports, one for each cycle of a window.
 const PORT_CYCLES: usize = CYCLES;
 const _: () = assert!(PORT_CYCLES * PORTS <= 64 && PORTS <= CYCLE_BITS);
 
 /// The credits returned to a router in one window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Credited {
-    /// Credits by port.
     returned: [Returned; PORTS],
-    /// By cycle, a byte each: ports with a credit, one bit each.
+    /// Ports with a credit, one bit each in a byte per cycle.
     ports: u32,
 }
 
@@ -135,7 +132,6 @@ impl Credited {
         self.ports |= returned.cycles() << port;
     }
 
-    /// The credits of a cycle: ports and channels.
     #[inline]
     fn of(&self, cycle: usize) -> impl Iterator<Item = (usize, usize)> {
         bits(u64::from(self.ports >> (CYCLE_BITS * cycle) & 0xff))
@@ -155,18 +151,16 @@ impl Links {
     }
 }
 
-/// The links of a router during one window.
 struct Window<'a> {
     links: &'a mut Links,
     flits: &'a mut [Flit],
     size: usize,
     base: u64,
-    /// Current cycle of the window.
     now: usize,
 }
 
 impl Window<'_> {
-    /// Returns waiting credits in every cycle from the present one to `until`.
+    /// Returns waiting credits in every cycle from the current one to `until`.
     #[inline]
     fn return_until(&mut self, until: usize) {
         for port in bits(u64::from(self.links.owing)) {
@@ -281,7 +275,7 @@ impl model::DirectRouter<T3e> for DirectRouter {
         };
         for (vc, owed) in end.owed().into_iter().enumerate() {
             account.credits[vc] = end.credits(vc);
-            // Count freed slots as occupied until the peer has their credits.
+            // Freed slots count as occupied until the peer has their credits.
             account.queued[vc] = end.len(vc) + owed;
         }
         account
@@ -313,7 +307,7 @@ impl model::DirectRouter<T3e> for DirectRouter {
     }
 
     fn set_link(&mut self, cycle: u64, port: usize, up: bool) {
-        // Advance a resting crossbar, whose clock has fallen behind.
+        // Advance an idle crossbar, whose clock has fallen behind.
         self.crossbar.rest_until(cycle);
         self.links.down = self.links.down & !(1 << port) | u8::from(!up) << port;
         self.crossbar.wake();
@@ -322,29 +316,28 @@ impl model::DirectRouter<T3e> for DirectRouter {
 
 #[cfg(test)]
 impl DirectRouter {
-    /// The oldest flit in the input buffer of a channel, if any.
+    /// The oldest flit in the input buffer of a channel.
     pub(super) fn front(&self, port: usize, vc: usize) -> Option<u64> {
         let end = &self.links.ends[port];
         (end.len(vc) > 0).then(|| end.front(vc))
     }
 
-    /// Invents a credit of a port.
+    /// Adds a credit to a port that its peer has not returned.
     pub(super) fn invent_credit(&mut self, port: usize, vc: usize) {
         self.links.ends[port].give(vc);
     }
 
-    /// Loses a credit of a port.
     pub(super) fn lose_credit(&mut self, port: usize, vc: usize) {
         self.links.ends[port].send(vc);
     }
 
-    /// The routing registers, to corrupt them.
+    /// The routing registers, for corrupting them.
     pub(super) fn registers_mut(&mut self) -> &mut crate::route::RouteRegisters {
         &mut self.crossbar.registers
     }
 }
 
-/// Link-independent counters of a router.
+/// The counters of a router that do not depend on its links.
 pub(super) fn view(counters: &CrossbarCounters) -> ChipView {
     ChipView {
         stalls: [counters.stalled_input_cycles, 0, 0],

@@ -1,4 +1,4 @@
-//! Flits and credits as bytes: golden vectors, self-made.
+//! Golden vectors, self-made, of flits and credits in mail.
 
 use super::T3e;
 use super::credits::Returned;
@@ -16,7 +16,7 @@ fn flits_are_golden() {
     let read = |bytes: &[u8]| T3e::read_phit(&mut Reader::new(bytes));
     assert_eq!(read(&golden), Ok(flit));
     assert_eq!(read(&golden[..8]), Err(MailError::Entries));
-    // A bit that means nothing, an idle flit with the mark of a first one, an unknown channel.
+    // An unused bit, an idle flit with the mark of a first one, and an unknown channel.
     for control in [0xc5, 0x40, 0x35] {
         let mut wrong = golden;
         wrong[8] = control;

@@ -1,13 +1,13 @@
-//! Tori of T3E routers under `phitwire sim`, and processors that put or get up to 64 bytes.
+//! Tori of T3E routers under `phitwire sim`, with processors that put or get up to 64 bytes.
 //!
 //! # Links
 //!
-//! A link carries one flit per clock of 13.33 ns, and a credit with it. From the crossbar to the
-//! pins of the next router it takes three clocks, to and from a processor seven (T3E table 2).
+//! A link carries one flit per clock of 13.33 ns, with a credit. From the crossbar to the pins of
+//! the next router it takes three clocks, to and from a processor seven (T3E table 2).
 //!
 //! # Windows
 //!
-//! A window is the latency of a link between routers: three clocks.
+//! A window is as long as the latency of a link between routers: three clocks.
 
 mod bound;
 mod build;
@@ -69,7 +69,7 @@ impl CycleModel for T3e {
     const MAX_MESSAGE_BYTES: u8 = 64;
     const MESSAGE_BYTES: u8 = 64;
     const BIRTH_BITS: u32 = 48;
-    /// All paths are minimal: routers choose only a channel.
+    /// All paths are minimal; routers choose only a channel.
     const OTHER_WAYS: &'static str = "adaptive";
 
     fn about(options: &T3eOptions) -> options::About {
@@ -121,7 +121,7 @@ impl CycleModel for T3e {
         }
     }
 
-    /// Counts packets at the crossbar: the links count those of the carriers.
+    /// Counted at the crossbar, because the links count the packets of their carrier.
     fn packets_passed(router: &T3eRouter) -> Option<u64> {
         Some(router.core().crossbar().counters().packets)
     }
@@ -187,7 +187,7 @@ impl Lanes for T3e {
         credits.counts()
     }
 
-    /// The word, and the control bits with the mark of the first flit in bit 6.
+    /// Writes the word, and the control bits with the mark of the first flit in bit 6.
     fn write_phit(flit: Flit, mail: &mut Vec<u8>) {
         mail.extend(flit.word.to_le_bytes());
         mail.push(flit.control.bits() | u8::from(flit.control.is_head()) << 6);
@@ -215,7 +215,7 @@ impl DirectModel<Self> for T3e {
     const VCS: usize = VCS;
     const CREDITS: u32 = Depths::PAPER.deterministic as u32;
 
-    /// Each flit names its channel: packets of different channels interleave.
+    /// Each flit carries its channel, so packets of different channels interleave.
     #[inline]
     fn follow(_: &mut Stream, flit: Flit) -> usize {
         match flit.control.kind() {

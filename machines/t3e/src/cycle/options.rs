@@ -1,4 +1,4 @@
-//! Options of simulations specific to these networks.
+//! Simulation options specific to T3E networks.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,47 +14,39 @@ use phitwire::sim::direct::config::{ConfigError, Traffic};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct T3eOptions {
-    /// The operation of messages.
     pub operation: Operation,
-    /// Whether packets may adapt; `None`: as the network says.
+    /// Whether packets may adapt; `None` leaves it to the network's description.
     pub adaptive: Option<bool>,
-    /// How channels are assigned; `None`: as the network says.
+    /// How channels are assigned; `None` leaves it to the network's description.
     pub channels: Option<Channels>,
-    /// The unit that moves through a router at once. Packets need encoded links.
+    /// The unit that moves through a router as one item. Packets need encoded links.
     pub grain: Grain,
-    /// E-registers of a processor, one for each word of a request that waits for its response.
-    /// Default: the number in the description.
+    /// Number of E-registers of a processor, one for each word of a request that waits for its
+    /// response. Default: the number in the description.
     pub e_registers: Option<u32>,
     /// Nanoseconds from the arrival of a request until its response is ready.
     pub memory_ns: u32,
 }
 
-/// The options in results; those left to the network are absent.
+/// The options in a form for results; those left to the network are absent.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct About {
-    /// The operation of messages.
     operation: Operation,
-    /// The unit that moves through the routers.
     grain: Grain,
-    /// Routing mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "&'static str")]
     routing: Option<&'static str>,
-    /// How virtual channels are assigned.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Channels")]
     channels: Option<Channels>,
-    /// E-registers of a processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]
     e_registers: Option<u32>,
-    /// Nanoseconds that a request waits for the memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]
     memory_ns: Option<u32>,
 }
 
-/// Name of a variant in comparisons.
 const fn name(adaptive: Option<bool>, channels: Option<Channels>) -> &'static str {
     match (adaptive, channels) {
         (Some(false), None) => "deterministic",
@@ -72,7 +64,7 @@ const fn name(adaptive: Option<bool>, channels: Option<Channels>) -> &'static st
 const ROUTINGS: &[&str] = &["deterministic", "adaptive"];
 const GRAINS: &[&str] = &["flit", "packet"];
 const OPERATIONS: &[&str] = &["put", "get"];
-/// Longest memory time: shorter than the limit of the drain phase.
+/// Longest memory time, which is shorter than the limit of the drain phase.
 const MAX_MEMORY_NS: u64 = 20_000;
 
 impl T3eOptions {
@@ -89,12 +81,14 @@ impl T3eOptions {
         }
     }
 
-    /// Clocks of 40/3 ns from the arrival of a request until its response is ready, rounded up.
+    /// Number of clocks of 40/3 ns from the arrival of a request until its response is ready,
+    /// rounded up.
     pub(super) fn memory_cycles(&self) -> u64 {
         (u64::from(self.memory_ns) * 3).div_ceil(40)
     }
 
-    /// Requests that a processor's E-registers can hold: each word read or written takes one.
+    /// Number of requests that a processor's E-registers can hold. Each word that is read or
+    /// written takes one register.
     pub(super) fn requests(&self, traffic: &Traffic) -> Result<u32, ConfigError> {
         let unanswered = match (self.e_registers, self.memory_ns) {
             _ if traffic.request_reply => None,

@@ -1,7 +1,7 @@
-//! The packets of synthetic traffic, and the sink that checks them.
+//! The packets of synthetic traffic, and the sink that verifies them.
 //!
-//! Packets have the machine's format, and data that identify them, so that a sink can verify that
-//! each arrived once, and intact.
+//! Packets have the machine's format. Their data identify them, so that a sink can verify that each
+//! arrived once and undamaged.
 
 use phitwire_framing::t3e::check::DataCheck;
 use phitwire_framing::t3e::flit::VCS;
@@ -12,7 +12,6 @@ use phitwire::rng::mix;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The operation of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
@@ -33,19 +32,16 @@ impl Operation {
     }
 }
 
-/// The identity of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The destination processor.
     pub to: u16,
-    /// The requester's name for the request.
     pub name: u32,
-    /// Cycle in which the request was born, below 2^48.
+    /// Cycle in which the request was generated, below 2^48.
     pub birth: u64,
 }
 
 impl Message {
-    /// A number that is unique to this packet for practical purposes.
+    /// A number that in practice identifies this packet uniquely.
     #[inline]
     pub(super) fn key(self, command: Command) -> u64 {
         let ends = u64::from(self.to) | u64::from(self.name) << 16 | (command as u64) << 48;
@@ -64,7 +60,6 @@ impl Message {
         PacketBuf::request(command, (from, self.to), &request, &data[..command.words()])
     }
 
-    /// The packet of a response.
     pub(super) fn response(self, command: Command) -> PacketBuf {
         let data = self.data(command);
         let name = Name::new(self.name);
@@ -72,7 +67,7 @@ impl Message {
         PacketBuf::response(command, self.to, name, bytes, &data[..command.words()])
     }
 
-    /// The data of a packet: its birth, and words unique to it.
+    /// The data of a packet: its birth, and words derived from its identity.
     fn data(self, command: Command) -> [u64; 8] {
         let key = self.key(command);
         core::array::from_fn(|word| match word {
@@ -82,7 +77,7 @@ impl Message {
     }
 }
 
-/// An arrived packet; `from` is valid for requests.
+/// An arrived packet; `from` is valid only for requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     pub command: Command,
@@ -101,8 +96,8 @@ pub struct Assembly {
 }
 
 impl Assembly {
-    /// Takes in a flit of `vc` for processor `own`. Returns the packet that it completes. A
-    /// response without data carries no birth.
+    /// Takes a flit of `vc` for processor `own`, and returns the packet that it completes, if any.
+    /// A response without data carries no birth.
     #[inline]
     pub(super) fn take(&mut self, vc: usize, word: u64, own: u16) -> Option<Delivery> {
         let at = usize::from(self.lengths[vc]);
@@ -119,7 +114,7 @@ impl Assembly {
         Some(delivery(&self.words[vc][..flits], own))
     }
 
-    /// Whether a packet has arrived in part.
+    /// Whether a part of a packet has arrived.
     pub(super) fn is_open(&self) -> bool {
         self.lengths != [0; VCS]
     }

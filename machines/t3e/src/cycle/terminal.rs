@@ -19,7 +19,7 @@ use phitwire::sim::direct::source::{NEVER, Source};
 type Shared = shared::Shared<T3e>;
 type Common = shared::Common<T3e>;
 
-/// Packet parameters of terminals.
+/// The packet format that terminals use.
 #[derive(Clone, Debug)]
 pub struct Format {
     pub(super) operation: Operation,
@@ -28,7 +28,7 @@ pub struct Format {
     pub(super) ordered: bool,
     /// Maximum number of outstanding requests per processor, if it waits for responses.
     pub(super) outstanding: usize,
-    /// Clocks a request spends in the memory.
+    /// Number of clocks that a request spends in the memory.
     pub(super) memory: u64,
     /// The participating logical processors, by index.
     pub(super) numbers: Arc<[u16]>,
@@ -40,7 +40,6 @@ impl Format {
     }
 }
 
-/// A response to send.
 #[derive(Clone, Copy, Debug)]
 pub struct Reply(Message);
 
@@ -48,16 +47,15 @@ pub struct Reply(Message);
 #[derive(Debug)]
 pub struct Terminal {
     common: Common,
-    /// The number of the logical processor.
     processor: u16,
     credits: Credits,
     assembly: Assembly,
     /// The virtual channel of the packet that holds the wires.
     channel: u8,
-    /// A packet that has stopped halfway without credits while one of the other channel holds the
-    /// wires: requests and responses do not block each other (T3E sec. 3.3).
+    /// A packet that has stopped halfway without credits while a packet of the other channel holds
+    /// the wires: requests and responses do not block each other (T3E sec. 3.3).
     halted: Option<(PacketBuf, u8)>,
-    /// Birth cycles of the requests waiting for responses, by the low bits of their names.
+    /// Birth cycles of the requests that wait for responses, by the low bits of their names.
     births: Vec<u64>,
     /// Unused values of those low bits.
     free: Vec<u32>,
@@ -70,8 +68,8 @@ pub struct Terminal {
 const SLOT_BITS: u32 = Name::ID_BITS;
 
 impl Terminal {
-    /// The terminal at that position, of the processor with that number; if `ordered`, requests
-    /// arrive at it in order.
+    /// The terminal at a position, of the processor with the given number. If `ordered`, requests
+    /// arrive there in order.
     pub(super) fn new((place, processor): (u64, u16), source: Source, ordered: bool) -> Self {
         Self {
             common: Common::new(place, source),
@@ -121,7 +119,7 @@ impl Terminal {
                 self.free.push(place as u32);
             }
         } else if let Some(seen) = &mut self.last_seen {
-            // Births are unique: a source makes at most one request per cycle.
+            // Births are unique, because a source generates at most one request per cycle.
             let overtaken = seen.is_overtaken(from.into(), message.birth as u32, u32::MAX);
             shared.tally.overtaken += u64::from(overtaken);
         }
@@ -153,7 +151,7 @@ impl Terminal {
         }
     }
 
-    /// A name for a request born in cycle `birth`.
+    /// Allocates a name for a request generated in cycle `birth`.
     fn name(&mut self, sequence: u32, birth: u64, waits: bool) -> u32 {
         if !waits {
             return sequence & ((1 << Name::BITS) - 1);
@@ -167,7 +165,7 @@ impl Terminal {
         place | (sequence & ((1 << (Name::BITS - SLOT_BITS)) - 1)) << SLOT_BITS
     }
 
-    /// Chooses the next packet to hold the wires, since the current one cannot proceed: as at an
+    /// Chooses the next packet to hold the wires when the current one cannot proceed. As at an
     /// output of a router, a packet keeps them until it ends or is blocked (T3E sec. 7).
     fn choose(&mut self, now: u64, shared: &mut Shared) {
         let room = [vc::REQUEST, vc::RESPONSE].map(|vc| self.credits.left(vc) > 0);
@@ -197,8 +195,8 @@ impl Terminal {
         }
     }
 
-    /// Sends during a window in which these credits arrive. Returns the cycles in which flits were
-    /// sent.
+    /// Sends during a window in which the given credits arrive. Returns the cycles in which flits
+    /// were sent.
     fn transmit(
         &mut self,
         base: u64,
@@ -353,7 +351,6 @@ impl model::Terminal<T3e> for Terminal {
 
 #[cfg(test)]
 impl Terminal {
-    /// Loses credits of a channel.
     pub(super) fn lose_credits(&mut self, vc: usize, credits: u32) {
         (0..credits).for_each(|_| self.credits.take(vc));
     }
@@ -364,7 +361,7 @@ impl Terminal {
         seen.expect("the run tracks request order").swap_next();
     }
 
-    /// Expects requests of each source in order.
+    /// Makes the checker expect the requests of each source in order.
     pub(super) fn expect_order(&mut self) {
         self.last_seen = Some(LastSeen::new());
     }

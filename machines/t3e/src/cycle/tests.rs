@@ -1,5 +1,3 @@
-//! Whole runs of tori.
-
 use super::*;
 use crate::route::clocks::Corners;
 use crate::route::{Shape, walk};
@@ -14,7 +12,6 @@ fn torus(size: &str) -> Torus {
     found.expect("a torus").expect("a size")
 }
 
-/// The torus with these broken links and isolated nodes.
 fn broken(size: &str, defects: &[&str]) -> Torus {
     let shape: Shape = size.parse().unwrap();
     let mut all = Defects::default();
@@ -55,7 +52,6 @@ const fn choosing(adaptive: bool, channels: Option<Channels>) -> T3eOptions {
 
 const DETERMINISTIC: T3eOptions = choosing(false, None);
 const ADAPTIVE: T3eOptions = choosing(true, None);
-/// All combinations of routing and channels.
 const ALL: [T3eOptions; 4] = [
     DETERMINISTIC,
     ADAPTIVE,
@@ -94,13 +90,13 @@ fn over_links(
     report
 }
 
-/// Clocks of the wires from a processor to its router; T3E figure 7 includes those to the
+/// Clocks of the wires from a processor to its router. T3E figure 7 already includes those to the
 /// destination.
 const WIRES: u64 = PROCESSOR_CYCLES;
 /// Flits after the header of a put of 64 bytes.
 const BEHIND: u64 = 9;
 
-/// Clocks of all pairs, from the birth of a put of 64 bytes to its last flit.
+/// Clocks of all pairs, from the generation of a put of 64 bytes to its last flit.
 fn clocks(topology: &Torus) -> Vec<u64> {
     let routes = topology.routes().unwrap();
     let nodes = topology.shape().nodes();
@@ -117,7 +113,7 @@ fn clocks(topology: &Torus) -> Vec<u64> {
 
 #[test]
 fn packets_alone_take_the_clocks_of_table_2() {
-    // Along a ring; through a turn; the path back is equal.
+    // Along a ring, and through a turn; the path back is equal.
     for (size, pattern, passed) in [
         ("4x1x1", "neighbour", 0),
         ("8x1x1", "tornado", 2 * 3),
@@ -155,7 +151,8 @@ fn packets_alone_take_the_clocks_of_table_2() {
 fn an_answer_takes_its_own_way() {
     let mut config = config("neighbour", 10_000);
     config.traffic.request_reply = true;
-    // A put sends ten flits there and two back, after a clock at the target; a get the reverse.
+    // A put sends ten flits there and two back, after a clock at the target; a get does the
+    // reverse.
     for operation in [Operation::Put, Operation::Get] {
         let options = T3eOptions {
             operation,
@@ -284,7 +281,7 @@ fn without_adaptive_routing_nobody_gets_more_than_links_have() {
         let bound = bound.unwrap().unwrap();
         let [plain, adaptive] =
             [DETERMINISTIC, ADAPTIVE].map(|options| run(&topology, &full, &options));
-        // The packets of some source use the most loaded link. Packets measured may have been sent
+        // The packets of some source use the most loaded link. Measured packets may have been sent
         // slightly earlier.
         let least = plain.fairness.min;
         assert!(least <= bound * 1.01, "{pattern} {least} of {bound}");
@@ -302,7 +299,7 @@ fn without_adaptive_routing_nobody_gets_more_than_links_have() {
 
 #[test]
 fn two_neighbours_fill_their_link() {
-    // T3E table 4: a flit in every clock, one-way and both ways.
+    // T3E table 4: a flit in every clock, in one direction and in both.
     let report = run(
         &torus("2x1x1"),
         &config("neighbour", 1_000_000),
@@ -402,7 +399,7 @@ fn encoded_links_carry_what_direct_ones_do() {
     }
 }
 
-/// Bounds the differences between the grains under load, since live labs use the packet grain.
+/// Bounds the differences between the grains under load, because live labs use the packet grain.
 #[test]
 fn whole_packets_carry_what_flits_do() {
     let topology = torus("4x2x2");
@@ -441,7 +438,7 @@ fn ideal_links_refuse_whole_packets() {
     assert!(why.is_some_and(|why| why.contains("--links encoded")));
 }
 
-/// Trace hashes of runs over ideal links: explain every change.
+/// Trace hashes of runs with ideal links. Every change needs an explanation.
 #[test]
 fn traces_stay_what_they_are() {
     let hash = |size: &str, config: &Config, options: &T3eOptions| {
@@ -483,7 +480,7 @@ mod canaries {
     use super::*;
     use phitwire::sim::direct::check::Violation;
 
-    /// Runs a little, lets `spoil` inject a fault, and runs to the end.
+    /// Runs for a while, lets `spoil` inject a fault, and runs to the end.
     fn spoiled(options: T3eOptions, spoil: impl FnOnce(&mut DirectPart<T3e>)) -> Vec<Violation> {
         let topology = torus("4x4x2");
         let mut simulation = direct(&topology, &config("uniform", 500_000), &options, 1);
@@ -573,7 +570,6 @@ mod canaries {
         assert_eq!(spoiled(DETERMINISTIC, expect_order), []);
     }
 
-    /// Deadlock in rings without datelines is detected.
     #[test]
     fn a_ring_without_datelines_is_seen_to_stand_still() {
         let run = |spoils: bool| {
@@ -592,7 +588,7 @@ mod canaries {
         assert!(has(&run(true), starved));
     }
 
-    /// Canary of the rest check over encoded links.
+    /// Canary of the check that encoded links are idle.
     #[test]
     fn what_is_on_its_way_over_encoded_links_is_not_at_rest() {
         let topology = torus("2x2x1");

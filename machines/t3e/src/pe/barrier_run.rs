@@ -1,8 +1,8 @@
-//! A run of barriers at one unit of a processor: joins one barrier after the other, and checks them
-//! by the words of others.
+//! A run of barriers at one unit of a processor. It joins one barrier after another, and checks
+//! them with the words of other participants.
 //!
-//! A participant's word is twice the number of barriers it has joined, plus one if it has seen, or
-//! signalled, a eureka since.
+//! A participant's word is twice the number of barriers that it has joined, plus one if it has seen
+//! or signalled a eureka since.
 
 use phitwire_framing::t3e::barrier::UnitNumber;
 
@@ -12,23 +12,23 @@ use phitwire::nic::{BarrierReport, BarrierSpec, RunPhase};
 use phitwire::rng::spread;
 use phitwire::time::{Duration, Time};
 
-/// State of the participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Waits until the next barrier, or eureka, is due.
+    /// Waits until the next barrier or eureka is due.
     Pause(Time),
     /// Has signalled the eureka, or waits for another participant to signal it.
-    Eureka { since: Time, signalled: bool },
-    /// Has joined the barrier.
+    Eureka {
+        since: Time,
+        signalled: bool,
+    },
+    /// Has joined the barrier, at this time.
     Armed(Time),
-    /// No longer takes part.
     Over,
 }
 
 /// Expected minimum of another participant's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Check {
-    /// The other participant.
     pub processor: u16,
     least: u64,
 }
@@ -46,7 +46,6 @@ pub(super) struct BarrierRun {
     /// Whether a eureka was notified since the last barrier.
     told: bool,
     stopping: bool,
-    /// The next check to send.
     check: Option<Check>,
     /// Whether a check waits for its response.
     asking: bool,
@@ -86,7 +85,6 @@ impl BarrierRun {
         run
     }
 
-    /// See [`Node::stood_still`](phitwire::node::Node::stood_still).
     pub fn stood_still(&mut self, now: Time, span: Duration) {
         self.latency.stood_still(now, span);
         self.eureka_latency.stood_still(now, span);
@@ -109,12 +107,13 @@ impl BarrierRun {
         }
     }
 
-    /// Requests the run to stop. Returns whether a stop was requested before: it must end at once.
+    /// Requests the run to stop. Returns true if a stop was requested before, so that the run must
+    /// end at once.
     pub fn stop(&mut self) -> bool {
         core::mem::replace(&mut self.stopping, true)
     }
 
-    /// Ends the run here, whatever the others do.
+    /// Ends the run at this participant, whatever the others do.
     pub fn abort(&mut self, why: &str) {
         if self.step != Step::Over {
             self.counts.failure = Some(why.to_owned());
@@ -123,7 +122,7 @@ impl BarrierRun {
         self.check = None;
     }
 
-    /// Time at which [`advance`](Self::advance) has something to do.
+    /// When [`advance`](Self::advance) is due.
     pub fn deadline(&self) -> Option<Time> {
         let patience = Duration::from_ns(self.spec.patience_ns);
         match self.step {
@@ -152,7 +151,6 @@ impl BarrierRun {
         self.abort(&format!("{what} within {ms} ms"));
     }
 
-    /// Waits for a random time.
     fn pause(&mut self, now: Time) {
         let wait = match self.spec.skew_ns {
             0 => 0,
@@ -161,19 +159,18 @@ impl BarrierRun {
         self.step = Step::Pause(now + Duration::from_ns(wait));
     }
 
-    /// A random number. With `own` 0 it is the same for all participants, else it depends on the
-    /// rank.
+    /// A random number. With `own` 0 it is the same for all participants, otherwise it depends on
+    /// the rank.
     fn dice(&self, own: u64) -> u64 {
         let seed = u64::from(self.spec.run) << 32 | u64::from(self.spec.unit) << 24;
         spread(spread(seed ^ (own * (self.rank + 1)) << 8) ^ self.joined)
     }
 
-    /// Whether a eureka precedes the next barrier.
     fn has_eureka(&self) -> bool {
         self.spec.eureka && self.joined.is_multiple_of(2)
     }
 
-    /// The ranks that signal: one, sometimes two.
+    /// The ranks that signal the eureka: one or two.
     fn signals(&self) -> (u64, Option<u64>) {
         let ranks = self.spec.processors.len() as u64;
         let first = self.dice(0) % ranks;
@@ -202,7 +199,7 @@ impl BarrierRun {
         }
     }
 
-    /// Handles a eureka: joins the barrier.
+    /// Handles a eureka by joining the barrier.
     fn eureka(&mut self, now: Time, shell: &mut BarrierShell) {
         let Step::Eureka { since, signalled } = self.step else {
             return;
@@ -254,7 +251,7 @@ impl BarrierRun {
         self.latency.record_span(since, now);
         self.last = now;
         self.counts.barriers += 1;
-        // Check another participant after each barrier, in turn, never this one.
+        // Check another participant after each barrier, in turn, but never this one.
         let others = self.spec.processors.len() as u64 - 1;
         if others > 0 {
             let other = (self.rank + 1 + self.joined % others) % (others + 1);
@@ -276,12 +273,10 @@ impl BarrierRun {
         }
     }
 
-    /// The next check to send, if any.
     pub fn check(&self) -> Option<Check> {
         self.check
     }
 
-    /// Records that the check was sent.
     pub fn asked(&mut self) {
         self.check = None;
         self.asking = true;
@@ -295,7 +290,8 @@ impl BarrierRun {
         };
         self.counts.checks += 1;
         self.counts.early += u64::from(word < check.least);
-        // Allow one barrier more: the other may have joined the one after the last that we joined.
+        // Allow one more barrier: the other may have joined the barrier after the last one that
+        // this participant joined.
         self.counts.lost += u64::from(word > 2 * (self.joined + 1));
     }
 

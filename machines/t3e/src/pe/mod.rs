@@ -1,5 +1,5 @@
 //! The processor interface: gets and puts of one and eight words, atomic operations and messages,
-//! as packets over the link to the processor's router; and the barrier units of the shell.
+//! which are packets on the link to the processor's router; and the barrier units of the shell.
 
 mod barrier_run;
 mod runs;
@@ -36,13 +36,13 @@ use phitwire::time::{Duration, Time};
 
 pub type PeConfig = TransferNicConfig<FlitLinkConfig>;
 
-/// E-registers of a user (number from a site's guide). Between processes each holds an outstanding
-/// request, in virtual time one word of a request.
+/// Number of E-registers of a user (from a site's guide). Each holds an
+/// outstanding request of a process, or in virtual time one word of a request.
 pub const E_REGISTERS: u32 = 512;
 
 const _: () = assert!(4 * E_REGISTERS <= TransferNic::<FlitEnd>::MOST_OUTSTANDING);
 
-/// The network side of a processor.
+/// The network interface of a processor.
 ///
 /// Call order: that of [`TransferNic`].
 #[derive(Debug)]
@@ -55,12 +55,12 @@ pub struct Pe {
     completions: VecDeque<Completion>,
     /// Words of barrier flits with one wrong bit, which was corrected.
     corrected: u64,
-    /// Words of barrier flits with more wrong bits.
+    /// Words of barrier flits with several wrong bits.
     damaged: u64,
 }
 
 impl Pe {
-    /// A processor whose link starts training at `now`.
+    /// Creates a processor whose link starts to train at `now`.
     ///
     /// # Panics
     /// As [`TransferNic::new`].
@@ -91,17 +91,16 @@ impl Pe {
         self.nic.memory()
     }
 
-    /// The memory, for computations.
+    /// The memory, for use by the processor.
     pub fn memory_mut(&mut self) -> &mut Memory {
         self.nic.memory_mut()
     }
 
-    /// The queues of messages to this processor.
     pub fn queues(&self) -> &MessageQueues {
         self.nic.queues()
     }
 
-    /// The queues, to open them and take out messages.
+    /// The message queues, for programs that open them and take messages out.
     pub fn queues_mut(&mut self) -> &mut MessageQueues {
         self.nic.queues_mut()
     }
@@ -118,7 +117,7 @@ impl Pe {
         self.nic.post(now, asked)
     }
 
-    /// The user's next completed request, oldest first.
+    /// The user's oldest unreported completion.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.collect();
         self.completions.pop_front()
@@ -136,11 +135,11 @@ impl Pe {
         }
     }
 
-    /// Takes barrier flits out of the link's input, which has no buffer for them.
+    /// Takes barrier flits from the link's input, which has no buffer for them.
     fn take_messages(&mut self, now: Time) {
         while let Some(flit) = self.nic.link_mut().input_mut().pop_urgent() {
             if flit.control.kind() != FlitKind::Barrier {
-                // Count it as damaged: maintenance packets stay between routers.
+                // Count the word as damaged: maintenance packets stay between routers.
                 self.damaged += 1;
                 continue;
             }
@@ -158,7 +157,7 @@ impl Pe {
         }
     }
 
-    /// Sends the units' messages while the link takes them.
+    /// Sends the units' messages while the link accepts them.
     fn send_messages(&mut self) {
         let end = self.nic.link_mut().end_mut();
         while self.shell.has_pending() && end.takes_urgent() {
@@ -291,7 +290,7 @@ impl Probes for Pe {
         self.nic.routed_number()
     }
 
-    /// Reduces the identity to the low bits of the name: routers see no others.
+    /// Reduces the identity to the low bits of the name, which is all that routers see.
     fn probe(&mut self, now: Time, spec: &ProbeSpec) -> Result<Probe, ProbeError> {
         let probe = self.nic.probe(now, spec)?;
         Ok(Probe {
@@ -384,7 +383,7 @@ impl BarrierRuns for Pe {
     fn prepare(&mut self, number: u8) -> Result<(), DeviceError> {
         let unit = unit(number)?;
         self.may_begin(unit)?;
-        // Revoke access first: this resets the unit.
+        // Revoke access first, which resets the unit.
         self.shell.grant(unit, false);
         self.shell.grant(unit, true);
         self.nic.registers_mut()[unit.index()] = 0;
@@ -427,7 +426,6 @@ impl BarrierRuns for Pe {
 }
 
 impl Pe {
-    /// Checks that no run is in progress at a unit.
     fn may_begin(&self, unit: UnitNumber) -> Result<(), BarrierSpecError> {
         match self.runs.of(unit) {
             Some(run) if run.phase() != RunPhase::Done => {
@@ -438,7 +436,7 @@ impl Pe {
     }
 }
 
-/// Hint for unknown registers.
+/// Appended to the message about an unknown register.
 const HINT: &str = "; the registers are barrier.N.grant, .interrupt, .state, .operation, \
                     .barriers and .eurekas, N from 0 to 31";
 
@@ -452,7 +450,7 @@ enum Refused {
     Operation(#[from] crate::barrier::OperationError),
 }
 
-/// The unit and the field of a register's name.
+/// The unit and the field in a register's name.
 fn register(name: RegisterName<'_>) -> Result<(UnitNumber, &str), DeviceError> {
     let found = match name {
         RegisterName::Address(_) => None,

@@ -18,12 +18,11 @@ pub(super) struct Runs {
     runs: [Option<Box<BarrierRun>>; UNITS],
     /// Units with an unfinished run, one bit each.
     going_on: u32,
-    /// Checks without a response: name, unit, run.
+    /// Checks that wait for a response: name, unit, run.
     asked: Vec<(u64, usize, u32, Check)>,
 }
 
 impl Runs {
-    /// The latest run of a unit.
     pub fn of(&self, unit: UnitNumber) -> Option<&BarrierRun> {
         self.runs[unit.index()].as_deref()
     }
@@ -41,13 +40,11 @@ impl Runs {
         phitwire::kit::bits(self.going_on.into())
     }
 
-    /// See [`Node::stood_still`](phitwire::node::Node::stood_still).
     pub fn stood_still(&mut self, now: Time, span: Duration) {
         let runs = self.runs.iter_mut().flatten();
         runs.for_each(|run| run.stood_still(now, span));
     }
 
-    /// Handles a message from the router.
     pub fn receive(&mut self, now: Time, message: Message, shell: &mut BarrierShell) {
         let what = shell.receive(message);
         if let Some(run) = self.of_mut(message.unit) {
@@ -69,7 +66,7 @@ impl Runs {
                 let address = REGISTERS + unit as u64 * WORD;
                 let mut get = Transfer::new(check.processor, Kind::Get, address);
                 get.len = WORD as u8;
-                // Without room for a request, keep the check and send it later.
+                // Without room for a request, the check is sent later.
                 if let Ok(name) = nic.post(now, &get) {
                     run.asked();
                     self.asked.push((name, unit, run.run(), check));
@@ -81,7 +78,7 @@ impl Runs {
         }
     }
 
-    /// Handles the completion of a check; returns false if the request was not ours.
+    /// Handles the completion of a check. Returns false if the request was not a check.
     pub fn completed(&mut self, completion: &Completion) -> bool {
         let own = |(name, ..): &(u64, usize, u32, Check)| *name == completion.name;
         let Some(at) = self.asked.iter().position(own) else {
@@ -100,7 +97,7 @@ impl Runs {
         true
     }
 
-    /// Time at which [`advance`](Self::advance) has something to do.
+    /// When [`advance`](Self::advance) is due.
     pub fn deadline(&self) -> Option<Time> {
         let runs = self
             .going_on()

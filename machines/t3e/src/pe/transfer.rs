@@ -1,4 +1,4 @@
-//! Transfers as packets.
+//! Conversion of transfers to and from packets.
 
 use phitwire_framing::t3e::check::DataCheck;
 use phitwire_framing::t3e::flit::{VCS, vc};
@@ -12,7 +12,7 @@ use phitwire::nic::{Abilities, Ways};
 use phitwire::packets::transfer::{Kind, MAX_DATA, Transfer};
 use phitwire::packets::{Malformed, TransferEnd};
 
-/// The command of a transfer that carries, or requests, `len` bytes.
+/// The command of a transfer that carries or requests `len` bytes.
 const fn command(kind: Kind, len: u8) -> Command {
     match kind {
         Kind::Put if len <= 8 => Command::Put1,
@@ -47,7 +47,6 @@ const fn kind(command: Command) -> Kind {
     }
 }
 
-/// The virtual channel for packets with this command.
 const fn channel(command: Command) -> usize {
     match command.is_response() {
         true => vc::RESPONSE,
@@ -72,7 +71,7 @@ fn packet(transfer: &Transfer) -> PacketBuf {
     PacketBuf::request(command, (transfer.from, transfer.to), &request, data)
 }
 
-/// The transfer in a packet with a readable header; its words may still be wrong.
+/// The transfer in a packet with a readable header; its data may still be wrong.
 fn transfer(header: &Header, flits: &[u64]) -> Result<Transfer, Malformed> {
     let command = header.command;
     let (before, data) = flits.split_at(command.header_flits());

@@ -1,20 +1,21 @@
 //! Pairs of nodes without a route if links are broken, by routing scheme (T3E sec. 2 and 9).
 //!
-//! T3E says that directions, initial and final hops "add even more potential routes", and gives no
-//! numbers. The reference values were computed for this project by another program before this one
-//! was written, with other random numbers.
+//! T3E says that directions, initial and final hops "add even more potential routes", but gives no
+//! numbers. The reference values were computed for this project by a separate, earlier program with
+//! other random numbers.
 
 use super::sizes::torus;
 use crate::route::faults::{Scheme, break_any, lost_pairs};
 use phitwire::reproduce::{Kind, Row, Source, Table, Tolerance};
 use phitwire::rng::Rng;
 
-/// Number of draws averaged in the reference values.
+/// Number of draws that the reference values average.
 const THEIRS: f64 = 30.0;
 /// Number of draws of the command.
 pub const DRAWS: usize = 300;
 
-/// Broken links, and lost pairs of the 4,032 of a 4x4x4 torus, in the order of [`Scheme::ALL`].
+/// Number of broken links, and of lost pairs among the 4,032 of a 4x4x4 torus, in the order of
+/// [`Scheme::ALL`].
 const EXPECTED: [(usize, [f64; 5]); 5] = [
     (1, [64.0, 0.0, 0.0, 0.0, 0.0]),
     (2, [127.0, 0.0, 0.0, 0.0, 0.0]),
@@ -54,8 +55,8 @@ fn table_of(all: &[Lost; 5], draws: usize) -> Table {
             let of = |at: usize| lost.iter().map(move |lost| f64::from(lost[at]));
             let mean = of(at).sum::<f64>() / count;
             let variance = of(at).map(|lost| (lost - mean).powi(2)).sum::<f64>() / count;
-            // Both averages scatter. Allow four standard deviations of their difference, plus half
-            // of the last printed digit.
+            // Both averages vary. Allow four standard deviations of their difference, plus half of
+            // the last printed digit.
             let scatter = (variance * (1.0 / THEIRS + 1.0 / count)).sqrt();
             let digit = if expected < 100.0 { 0.05 } else { 0.5 };
             // Round up to hundredths, so that the figures are readable.
@@ -101,7 +102,8 @@ fn table_of(all: &[Lost; 5], draws: usize) -> Table {
     }
 }
 
-/// What each of the T3E's schemes adds to the previous one, in the same draws.
+/// The number of pairs that each of the T3E's schemes gains over the previous one, in the same
+/// draws.
 fn between_schemes(all: &[Lost; 5]) -> Vec<Row> {
     let draws = || all.iter().flatten();
     let mut rows = Vec::new();
@@ -131,7 +133,7 @@ mod tests {
         assert!(table.within(), "{table:#?}");
     }
 
-    /// A scheme that does no more than the previous one, or as much as the next one.
+    /// Detects a scheme that does no more than the previous one, or as much as the next one.
     #[test]
     fn a_scheme_that_does_something_else_is_told() {
         let draws = 40;
@@ -165,7 +167,7 @@ mod tests {
         let outside = table.rows.iter().filter(|row| !row.within());
         let of = |links: &str| outside.clone().any(|row| row.label.starts_with(links));
         assert!(of("8 broken") && of("12 broken"), "{table:#?}");
-        // One more lost pair for every scheme and in every draw.
+        // One more lost pair for every scheme in every draw.
         for lost in &mut lost[0] {
             lost.iter_mut().for_each(|lost| *lost += 1);
         }

@@ -1,8 +1,8 @@
 //! "Round-trip network latency" (T3E figure 7): "twice the delay from the input of the router at
 //! the source node to the input of the control chip at the destination node", without memory.
 //!
-//! Our copies lack the figure: the reference values were computed from T3E table 2 for this
-//! project. This tests the routers, not T3E.
+//! The available copies of the paper lack the figure, so the reference values were computed from
+//! T3E table 2 for this project. This tests the routers, not the figure.
 
 use phitwire_framing::t3e::header::Command;
 
@@ -16,10 +16,9 @@ use crate::topology::{Routes, Torus};
 use phitwire::reproduce::{Kind, Observation, Row, Settings, Source, Table, Tolerance};
 use phitwire::rng::Rng;
 
-/// A machine size, and average and maximum round trips in clocks.
+/// A machine size, with average and maximum round trips in clocks.
 type Size = (&'static str, f64, f64);
 
-/// The machine sizes.
 pub const SIZES: [Size; 9] = [
     ("2x2x2", 48.6, 64.0),
     ("2x4x2", 52.0, 70.0),
@@ -32,10 +31,9 @@ pub const SIZES: [Size; 9] = [
     ("8x32x8", 116.4, 190.0),
 ];
 
-/// Pairs measured by the command: all of them up to 256 nodes.
+/// Number of pairs that the command measures: all of them for up to 256 nodes.
 pub const PAIRS: u32 = 100_000;
 
-/// Measurements of a network.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     nodes: u32,
@@ -43,19 +41,18 @@ struct Seen {
     all: bool,
     average: f64,
     maximum: u64,
-    /// Paths, in both directions, whose time differs from the closed form.
+    /// Number of paths, in both directions, whose time differs from the closed form.
     differing: u64,
 }
 
-/// Round trips in a torus: of all ordered pairs if there are at most `most`, else of `most` random
-/// ones.
+/// Round trips in a torus: of all ordered pairs if there are at most `most`, otherwise of `most`
+/// random pairs.
 fn seen(size: &str, most: u32, seed: u64) -> Result<Seen, String> {
     let torus = torus(size)?;
     let registers = torus.registers().map_err(|error| error.to_string())?;
     seen_in(&torus, registers, most, seed)
 }
 
-/// Round trips in routers with these registers.
 fn seen_in(
     torus: &Torus,
     registers: Vec<RouterRegisters>,
@@ -101,7 +98,7 @@ fn seen_in(
     })
 }
 
-/// Clocks of a path as the sum from T3E table 2.
+/// The clocks of a path, as a sum of terms from T3E table 2.
 fn closed_form(torus: &Torus, routes: &Routes, (from, to): (u32, u32)) -> Result<u64, String> {
     let entry = routes.tables.route(from, to);
     let entry = entry.ok_or_else(|| format!("no route from {from} to {to}"))?;
@@ -111,7 +108,7 @@ fn closed_form(torus: &Torus, routes: &Routes, (from, to): (u32, u32)) -> Result
     Ok(Corners::of(&channels).clocks().into())
 }
 
-/// Measures round trips in these sizes.
+/// Measures round trips in the given sizes.
 ///
 /// # Errors
 /// If a packet does not arrive.
@@ -198,7 +195,7 @@ mod tests {
         (outside.count(), table.rows.len())
     }
 
-    /// The first router sends packets to its neighbour the long way round.
+    /// The first router sends packets to its neighbour by the longer way around the ring.
     #[test]
     fn a_router_whose_packets_take_another_way_is_told() {
         let torus = torus("4x4x2").unwrap();
@@ -215,14 +212,14 @@ mod tests {
         };
         let sizes = &SIZES[2..3];
         assert_eq!(outside(&table_of(sizes, &[seen(false)], PAIRS)).0, 0);
-        // Both the request and the response to the neighbour's own request: two hops more each.
+        // Both the request and the response to the neighbour's own request take two more hops each.
         let spoiled = seen(true);
         assert_eq!((spoiled.differing, spoiled.maximum), (2, 76));
         let table = table_of(sizes, &[spoiled], PAIRS);
         assert!(!table.rows.last().unwrap().within(), "{table:#?}");
     }
 
-    /// Each kind of row can be outside.
+    /// Rows of each kind can be outside their tolerance.
     #[test]
     fn an_average_a_maximum_and_a_single_way_are_judged() {
         let whole = Seen {

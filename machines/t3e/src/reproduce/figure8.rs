@@ -1,9 +1,9 @@
 //! "Bandwidth profile" (T3E figure 8): the network bandwidth of each processor "assuming all PEs
 //! are making requests uniformly across the whole machine".
 //!
-//! The figure is arithmetic: "twice the bisection bandwidth, divided by the number of nodes",
-//! limited by a processor's port. It is computed here from the links of the torus, and compared
-//! with what a network in virtual time carries of uniform traffic.
+//! The figure is computed, not measured: "twice the bisection bandwidth, divided by the number of
+//! nodes", limited by a processor's port. Here the bandwidth is computed from the links of the
+//! torus, and compared with the uniform traffic that a simulated network carries.
 
 use phitwire_framing::t3e::direction::Direction;
 
@@ -16,11 +16,11 @@ use phitwire::reproduce::{Kind, Observation, Row, Settings, Source, Table, Toler
 use phitwire::sim::direct::{Config, Load, Serial, Simulation, Traffic, Warmup};
 
 /// A machine size, and two bounds per processor in MB/s that follow from T3E: twice the bisection
-/// bandwidth divided by the processors, and the port's.
+/// bandwidth divided by the number of processors, and the bandwidth of the port.
 type Size = (&'static str, f64, f64);
 
 /// The machine sizes. T3E sec. 11 prints 153.6 GB/s of bisection from 512 processors on, and the
-/// three regimes; the rest follows from it.
+/// three regimes; the other values follow from those.
 pub const SIZES: [Size; 9] = [
     ("2x2x2", 2_400.0, 686.0),
     ("2x4x2", 1_200.0, 640.0),
@@ -33,12 +33,10 @@ pub const SIZES: [Size; 9] = [
     ("8x32x8", 150.0, 600.0),
 ];
 
-/// Duration of a run under each load.
+/// Duration of a run at each load.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// Clocks before the measurement.
     pub warmup: u64,
-    /// Measured clocks.
     pub clocks: u64,
 }
 
@@ -48,23 +46,22 @@ pub const RUN: Run = Run {
     clocks: 2_500,
 };
 
-/// Offered loads in percent of the bound: the first, and the step up to 100 %; stops when less
-/// arrives than under the previous load.
+/// Offered loads in percent of the bound: the first, and the step up to 100 %. Stops when less
+/// arrives than at the previous load.
 const LOADS_PERCENT: (u32, u32) = (50, 5);
-/// Tolerated shortfall at the first load: packets in flight when the measurement begins and ends.
+/// Allowed shortfall at the first load: packets in flight when the measurement begins and ends.
 const UNDER_WAY: Tolerance = Tolerance::Relative(0.03);
 
 /// Bytes per second of one direction of a link.
 const LINK_GB_PER_S: f64 = 0.6;
 
-/// Computed and measured values of a network.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     nodes: u32,
     bisection_gb_per_s: f64,
     /// MB/s offered and accepted at the first load.
     first_mb_per_s: [f64; 2],
-    /// Maximum MB/s that arrived under any load.
+    /// Maximum MB/s that arrived at any load.
     saturation_mb_per_s: f64,
     /// MB/s that arrive when ports send at full rate.
     overload_mb_per_s: f64,
@@ -76,12 +73,12 @@ impl Seen {
     }
 
     /// The bound of a port for uniform traffic, including traffic to a processor's own memory,
-    /// which does not cross the port.
+    /// which does not use the port.
     fn port(&self) -> f64 {
         PEAK_MB_PER_S * self.uniform()
     }
 
-    /// Ratio of uniform traffic to its part that goes to others.
+    /// Ratio of all uniform traffic to its part that goes to other processors.
     fn uniform(&self) -> f64 {
         f64::from(self.nodes) / f64::from(self.nodes - 1)
     }
@@ -91,7 +88,7 @@ impl Seen {
     }
 }
 
-/// GB/s of the links between the halves of the longest dimension, both directions.
+/// GB/s of the links between the halves of the longest dimension, sum of both directions.
 fn bisection_gb_per_s(shape: &Shape) -> f64 {
     let longest = shape.size().into_iter().max().unwrap_or(0);
     let dimension = (0..3).rfind(|&at| shape.size()[at] == longest);
@@ -135,7 +132,7 @@ fn seen(size: &str, run: Run, seed: u64) -> Result<Seen, String> {
     Ok(seen)
 }
 
-/// Offered and accepted under a load, as fractions of the ports' rate.
+/// Offered and accepted traffic at a load, as fractions of the ports' rate.
 fn carried(torus: &Torus, load: Load, run: Run, seed: u64) -> Result<[f64; 2], String> {
     let config = Config {
         seed,
@@ -163,7 +160,7 @@ fn carried(torus: &Torus, load: Load, run: Run, seed: u64) -> Result<[f64; 2], S
     }
 }
 
-/// Computes and measures these sizes.
+/// Computes and measures the given sizes.
 ///
 /// # Errors
 /// If a network cannot be simulated, or violates an invariant.
@@ -177,7 +174,7 @@ fn table_of(sizes: &[Size], all: &[Seen], run: Run) -> Table {
     let (mut rows, mut also) = (Vec::new(), Vec::new());
     for (&(size, share, port), seen) in sizes.iter().zip(all) {
         let label = |what| format!("{} PEs, {size}: {what}", seen.nodes);
-        // Floating-point error; values of the port are rounded.
+        // Only floating-point errors; values of the port are rounded.
         let exact = Tolerance::Absolute(1e-6);
         let row = |kind, what, expected, ours, within| {
             Row::new(kind, Source::Expected, label(what), expected, ours, within)
@@ -224,7 +221,7 @@ fn table_of(sizes: &[Size], all: &[Seen], run: Run) -> Table {
 
 /// Number of processors from which the bisection stays constant (T3E sec. 11).
 const FULL_BISECTION: u32 = 512;
-/// GB/s of that constant bisection (T3E sec. 11).
+/// GB/s of this constant bisection (T3E sec. 11).
 const BISECTION_GB_PER_S: f64 = 153.6;
 /// Tolerance of the step around a half.
 const STEP_PERCENT: f64 = 10.0;
@@ -300,8 +297,8 @@ mod tests {
         rows.map(|row| row.label).collect()
     }
 
-    /// Canary: the network carries half of the bound but not all of it. The table reports a full
-    /// first load.
+    /// Canary: with a first load at the ports' full rate, which the network cannot carry, the table
+    /// reports the shortfall.
     #[test]
     fn a_first_load_that_does_not_arrive_is_told() {
         let run = Run {
@@ -316,7 +313,7 @@ mod tests {
         assert_eq!(told, ["64 PEs, 4x4x4: accepted at half the bound"]);
     }
 
-    /// A network with other links than its size has: a middle cable is missing, or half of the
+    /// Networks whose links do not fit their size: a middle cable is missing, or half of the
     /// machine.
     #[test]
     fn links_that_are_missing_are_told() {
@@ -332,7 +329,7 @@ mod tests {
         assert_eq!(told, ["32 PEs, 4x4x4: port"], "both have 1,200 MB/s");
     }
 
-    /// A network that carries more than its links can: the measurement of a small one with the
+    /// A network seems to carry more than its links can: the measurement of a small one, with the
     /// bound of a long one.
     #[test]
     fn more_than_the_bound_is_told() {

@@ -1,10 +1,10 @@
-//! Routers of a torus joined by links, cycle by cycle, and processors that send on request;
-//! everything is visible, including the pins of every port.
+//! Routers of a torus connected by links, simulated cycle by cycle, and processors that send on
+//! request. Everything is visible, including the pins of every port.
 //!
-//! Crossbars, buffers and credits are shared with all networks in virtual time; only the transport
-//! of flits and credits over a link is specific to this module. A flit takes [`LINK_CYCLES`] from a
-//! crossbar to the pins of the next router, and [`PROCESSOR_CYCLES`] to and from a processor; a
-//! credit takes as long.
+//! Crossbars, buffers and credits are those of all simulated networks; only the transport of flits
+//! and credits on a link is specific to this module. A flit takes [`LINK_CYCLES`] from a crossbar
+//! to the pins of the next router, and [`PROCESSOR_CYCLES`] to and from a processor. A credit takes
+//! the same time.
 
 mod processor;
 
@@ -22,7 +22,7 @@ use crate::router::{
 };
 use phitwire::kit::bits;
 
-/// Maximum number of cycles under way, plus one: a power of two.
+/// Maximum number of cycles in flight, plus one: a power of two.
 const WHEEL: usize = 8;
 const _: () = assert!(LINK_CYCLES < WHEEL as u64);
 const _: () = assert!(PROCESSOR_CYCLES < WHEEL as u64);
@@ -50,27 +50,22 @@ impl Times {
     }
 }
 
-/// A request and its response, if any.
+/// A request, and its response if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// The requesting processor.
     pub from: u32,
-    /// The target processor.
     pub to: u32,
-    /// The command of the request.
     pub command: Command,
-    /// Times of the request.
     pub request: Times,
-    /// Times of the response: zeros until it arrives.
+    /// Times of the response; zeros until it arrives.
     pub response: Times,
 }
 
 /// The header of a packet at the pins of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// The cycle of the passage.
     pub cycle: u64,
-    /// The router; at the processor, its router.
+    /// The router, or the router of the processor.
     pub router: u32,
     /// The input port; `None` at the processor.
     pub port: Option<usize>,
@@ -94,19 +89,17 @@ struct Router {
     crossbar: Crossbar,
     ends: [IdealEnd; PORTS],
     peers: [Option<Place>; PORTS],
-    /// Ports with credits to send.
+    /// Ports with credits to return.
     owing: u8,
     is_active: bool,
-    /// Packets sent, by output and channel.
     packets: [[u64; VCS]; PORTS],
 }
 
-/// A network under test.
 #[derive(Debug)]
 pub struct Harness {
     routers: Vec<Router>,
     processors: Vec<Processor>,
-    /// Flits and credits under way, by arrival cycle modulo [`WHEEL`].
+    /// Flits and credits in flight, by arrival cycle modulo [`WHEEL`].
     arriving: [Vec<(Place, Travels)>; WHEEL],
     under_way: usize,
     /// Routers and processors with work.
@@ -117,7 +110,6 @@ pub struct Harness {
     passages: Option<Vec<Passage>>,
 }
 
-/// The links of a router in one cycle.
 struct Wires<'a> {
     ends: &'a mut [IdealEnd; PORTS],
     owing: &'a mut u8,
@@ -147,7 +139,7 @@ impl FlitPorts for Wires<'_> {
     }
 }
 
-/// Cycles from one end of a port's link to the other.
+/// Number of cycles from one end of a port's link to the other.
 const fn link_cycles(port: usize) -> u64 {
     match port {
         PROCESSOR => PROCESSOR_CYCLES,
@@ -156,10 +148,10 @@ const fn link_cycles(port: usize) -> u64 {
 }
 
 impl Harness {
-    /// The routers of a torus with their links, at rest. Processor n belongs to node n.
+    /// The idle routers of a torus with their links. Processor n belongs to node n.
     ///
     /// # Panics
-    /// If there are not as many registers as nodes.
+    /// If the numbers of registers and nodes differ.
     pub fn new(shape: &Shape, registers: Vec<RouterRegisters>) -> Self {
         assert_eq!(
             registers.len(),
@@ -205,7 +197,6 @@ impl Harness {
         }
     }
 
-    /// The next cycle.
     pub fn cycle(&self) -> u64 {
         self.cycle
     }
@@ -215,17 +206,17 @@ impl Harness {
         &self.transfers
     }
 
-    /// Forgets all transfers; none may be under way.
+    /// Forgets all transfers; none may be in progress.
     pub fn forget(&mut self) {
         self.transfers.clear();
     }
 
-    /// Starts recording passages. Returns those recorded so far.
+    /// Starts recording passages, and returns those recorded so far.
     pub fn watch(&mut self) -> Vec<Passage> {
         self.passages.replace(Vec::new()).unwrap_or_default()
     }
 
-    /// Packets that have left a router by a port, per channel.
+    /// Number of packets that have left a router by a port, per channel.
     ///
     /// # Panics
     /// If the router or port does not exist.
@@ -253,7 +244,6 @@ impl Harness {
         true
     }
 
-    /// Runs a cycle.
     pub fn step(&mut self) {
         let slot = self.cycle as usize % WHEEL;
         let mut arriving = core::mem::take(&mut self.arriving[slot]);

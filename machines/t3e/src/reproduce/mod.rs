@@ -10,7 +10,7 @@
 //! | [`figure8`] | T3E figure 8, sec. 11 | links counted, and uniform traffic in virtual time |
 //! | [`faults`] | T3E sec. 2 and 9 | routes around links that are broken at random |
 //!
-//! Networks use the [`harness`] if single packets must be observed.
+//! Where single packets must be observed, networks use the [`harness`].
 
 pub mod faults;
 pub mod figure7;
@@ -24,7 +24,7 @@ pub mod table4;
 
 use phitwire::reproduce::Reproduction;
 
-/// The tables, by their names in the command.
+/// The tables by their command names.
 pub const TABLES: &[Reproduction] = &[
     Reproduction {
         name: "t3e-table1",

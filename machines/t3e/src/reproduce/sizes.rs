@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use crate::topology::{Torus, TorusSpec};
 use phitwire::reproduce::Settings;
 
-/// The torus of that size without defects.
+/// The torus of the given size without defects.
 ///
 /// # Errors
 /// If the torus does not exist.
@@ -14,7 +14,7 @@ pub fn torus(size: &str) -> Result<Torus, String> {
     Ok(TorusSpec::new(shape).torus())
 }
 
-/// Results of `of` for each of `sizes`, in order. Starts with the last ones, which are the largest
+/// Results of `of` for each of `sizes`, in order. Starts with the last sizes, which are the largest
 /// and take longest.
 ///
 /// # Errors

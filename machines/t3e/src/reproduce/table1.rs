@@ -3,8 +3,8 @@
 //!
 //! If routers can hold an assignment, the figures are counted: every processor of a ring, or of its
 //! sub-rings, sends a packet to every other, and every link counts the packets of each channel.
-//! Full tables of more than eight nodes do not fit into eight entries; those figures are computed.
-//! The others are computed too, and compared link by link.
+//! Full tables of more than eight nodes do not fit in eight entries, so those figures are computed.
+//! The counted figures are computed too, and compared link by link.
 
 use phitwire_framing::t3e::direction::Direction;
 use phitwire_framing::t3e::flit::vc;
@@ -24,15 +24,15 @@ pub const RINGS: [usize; 4] = [4, 8, 16, 32];
 const COLUMNS: [&str; 3] = ["time of crossing", "T3E tables", "full tables"];
 /// Half of the last printed digit, plus floating-point error.
 const PRINTED: f64 = 0.00051;
-/// Tolerance of averages above T3E table 1: near-optimal solutions are close together.
+/// Allowed excess of averages over T3E table 1; near-optimal solutions are close together.
 const NEAR: f64 = 0.01;
 
 /// Result for one assignment at one level.
 #[derive(Clone, Debug)]
 struct Found {
     balance: Balance,
-    /// Links and channels, of both directions and of requests and responses, whose packet count
-    /// differs from the computed one; `None` if no routers can hold the tables.
+    /// Number of links and channels, in both directions and for requests and responses, whose
+    /// packet count differs from the computed one. `None` if routers cannot hold the tables.
     differences: Option<u64>,
 }
 
@@ -63,8 +63,8 @@ fn node(shape: &Shape, ordinate: u8) -> u32 {
 /// Packets on VC0 and VC1 of each link in one direction, by position.
 type Counts = Vec<[u64; 2]>;
 
-/// Makes every node of each sub-ring of `level` put a word to every other one there. Returns the
-/// counts of the links in both directions: of requests, of responses.
+/// Makes every node of each sub-ring of `level` put a word to every other node there. Returns the
+/// counts of the links in both directions, for requests and responses.
 fn count(nodes: usize, tables: &VcTables, level: Level) -> Result<[[Counts; 2]; 2], String> {
     let (shape, mut network) = network(nodes, tables)?;
     for from in 0..nodes {
@@ -105,7 +105,7 @@ fn balance(counts: &Counts) -> Balance {
     }
 }
 
-/// An assignment at one level: counted if routers can hold it, else computed.
+/// The result of an assignment at one level: counted if routers can hold it, otherwise computed.
 fn found(ring: &Ring, plus: &RingTables, level: Level) -> Result<Found, String> {
     let nodes = ring.ordinates().len();
     // The tables of the other direction are the mirror image.
@@ -140,7 +140,8 @@ fn found(ring: &Ring, plus: &RingTables, level: Level) -> Result<Found, String> 
     })
 }
 
-/// Searches for tables, loads them into routers and counts packets, for these rings of the table.
+/// Searches for tables, loads them into routers and counts packets, for the given rings of the
+/// table.
 ///
 /// # Errors
 /// If a ring does not come to rest.
@@ -183,12 +184,12 @@ pub fn table(seed: u64, rings: &[usize]) -> Result<Table, String> {
 
 /// The two rows of a cell.
 fn cells(label: &str, column: usize, paper: [f64; 2], found: &Found) -> [Row; 2] {
-    // Searched assignments may be better than T3E table 1.
+    // Searched assignments may be better than those of T3E table 1.
     let tolerance = |above| match column {
         0 => Tolerance::Absolute(PRINTED),
         _ => Tolerance::AtMost(above),
     };
-    // Mark tables that no router can hold as computed only.
+    // Tables that routers cannot hold are marked as computed only.
     let kind = match found.differences {
         Some(_) => Kind::Running,
         None => Kind::Formula,

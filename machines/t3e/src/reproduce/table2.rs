@@ -8,10 +8,9 @@ use super::sizes::torus;
 use crate::router::PROCESSOR;
 use phitwire::reproduce::{Kind, Row, Source, Table, Tolerance};
 
-/// Nanoseconds per clock at 75 MHz.
 pub const CLOCK_NS: f64 = 40.0 / 3.0;
 
-/// Action of a router on a packet.
+/// What a router does with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Straight,
@@ -31,7 +30,7 @@ const PAPER: [(Action, &str, f64, f64); 4] = [
 /// Commands of the packets sent.
 const COMMANDS: [Command; 4] = [Command::Get1, Command::Get8, Command::Put1, Command::Put8];
 
-/// Actions of the routers that a packet passed, and their clocks.
+/// What the routers on a packet's path did with it, and their clocks.
 fn actions(passages: &[Passage]) -> impl Iterator<Item = (Action, u64)> {
     passages.windows(2).map(|pair| {
         let action = match (pair[0].port, pair[1].port) {
@@ -45,7 +44,7 @@ fn actions(passages: &[Passage]) -> impl Iterator<Item = (Action, u64)> {
     })
 }
 
-/// A network of this size; the first node sends to all others, one after the other.
+/// A network of the given size, in which the first node sends to all others in turn.
 fn seen(size: &str) -> Result<Vec<(Action, u64)>, String> {
     let torus = torus(size)?;
     let registers = torus.registers().map_err(|error| error.to_string())?;
@@ -59,7 +58,7 @@ fn seen(size: &str) -> Result<Vec<(Action, u64)>, String> {
                 if !network.run_to_rest() {
                     return Err(format!("a packet to {to} did not arrive"));
                 }
-                // Request and response, one after the other.
+                // The request, followed by the response.
                 let passages = network.watch();
                 let ends = |passage: &Passage| passage.port.is_none();
                 for packet in passages.split_inclusive(ends) {
@@ -84,7 +83,7 @@ fn table_of(seen: &[(Action, u64)]) -> Table {
     for (action, label, clocks, ns) in PAPER {
         let mut times = seen.iter().filter(|(did, _)| *did == action);
         let first = times.next().map(|(_, clocks)| *clocks);
-        // Report NaN if times differ: it is outside any tolerance.
+        // Report NaN if times differ, because it is outside any tolerance.
         let alike = first.filter(|first| times.all(|(_, clocks)| clocks == first));
         let ours = alike.map_or(f64::NAN, |clocks| clocks as f64);
         let label = |unit| format!("{label}, {unit}");

@@ -1,4 +1,4 @@
-//! "Packet lengths (flits)" (T3E table 3): counted in the frames of a link between two processors
+//! "Packet lengths (flits)" (T3E table 3), counted in the frames of a link between two processors
 //! that put and get.
 
 use phitwire_framing::carrier::frame::{CHECK_BYTES, LinkEnd, checksum, parse};
@@ -16,16 +16,14 @@ use phitwire::packets::transfer::{Kind, Transfer};
 use phitwire::reproduce::{Kind as Evidence, Row, Source, Table, Tolerance};
 use phitwire::time::{Duration, Time};
 
-/// Transfers of each kind.
+/// Number of transfers of each kind.
 const TRANSFERS: usize = 100;
-/// Maximum bytes of a frame: a UDP datagram at an MTU of 1,500.
+/// Maximum size of a frame: a UDP datagram at an MTU of 1,500.
 const DATAGRAM: usize = 1_472;
-/// Time step.
 const STEP: Duration = Duration::from_us(5);
-/// Maximum number of steps.
 const PATIENCE: usize = 200_000;
 
-/// Rows: a kind of transfer, its bytes, flits of its request and of its response.
+/// Rows: a kind of transfer, its bytes, and the flits of its request and of its response.
 const PAPER: [(&str, Kind, u8, [f64; 2]); 4] = [
     ("single-word gets", Kind::Get, 8, [2.0, 2.0]),
     ("vector gets", Kind::Get, 64, [2.0, 10.0]),
@@ -33,7 +31,7 @@ const PAPER: [(&str, Kind, u8, [f64; 2]); 4] = [
     ("vector puts", Kind::Put, 64, [10.0, 2.0]),
 ];
 
-/// Two processors at the ends of a link, and the frames they sent.
+/// Two processors at the ends of a link, and the frames that they sent.
 struct Pair {
     ends: [Pe; 2],
     frames: [Vec<Vec<u8>>; 2],
@@ -92,7 +90,7 @@ impl Pair {
         }
     }
 
-    /// Makes the first processor execute transfers of a kind. Returns whether all completed.
+    /// Makes the first processor execute transfers of a kind, and returns whether all completed.
     fn transfer(&mut self, kind: Kind, bytes: u8) -> bool {
         let (mut posted, mut ended) = (0, 0);
         for _ in 0..PATIENCE {
@@ -121,8 +119,8 @@ impl Pair {
     }
 }
 
-/// The lengths of the packets in frames, in flits; `None` if a check fails or a packet's length
-/// does not match its header.
+/// The lengths in flits of the packets in frames; `None` if a check fails or a packet's length does
+/// not match its header.
 fn lengths(frames: &[Vec<u8>]) -> Option<Vec<usize>> {
     let burst_bytes = (Burst::BYTES + CHECK_BYTES).next_multiple_of(WORD_BYTES);
     let mut lengths = Vec::new();
@@ -158,7 +156,7 @@ fn lengths(frames: &[Vec<u8>]) -> Option<Vec<usize>> {
     Some(lengths)
 }
 
-/// The length that all packets in frames have; NaN if their number is wrong or lengths differ.
+/// The common length of all packets in frames; NaN if their number is wrong or lengths differ.
 fn length(frames: &[Vec<u8>]) -> f64 {
     let lengths = lengths(frames).unwrap_or_default();
     let first = lengths.first().copied();
@@ -168,7 +166,7 @@ fn length(frames: &[Vec<u8>]) -> f64 {
         .map_or(f64::NAN, |flits| flits as f64)
 }
 
-/// Runs transfers, captures frames and counts flits.
+/// Executes transfers, captures frames and counts flits.
 ///
 /// # Errors
 /// If a transfer does not complete.

@@ -1,4 +1,4 @@
-//! "Payload bandwidth (MB/s)" (T3E table 4): two neighbours stream.
+//! "Payload bandwidth (MB/s)" (T3E table 4) of streams between two neighbours.
 
 use phitwire_framing::t3e::header::Command;
 
@@ -7,12 +7,11 @@ use super::sizes::torus;
 use crate::pe::E_REGISTERS;
 use phitwire::reproduce::{Kind, Observation, Row, Source, Table, Tolerance};
 
-/// Payload of a link if every flit is a data word: 8 bytes 75 million times a second.
+/// Payload of a link if every flit is a data word of 8 bytes, at 75 million flits per second.
 pub const PEAK_MB_PER_S: f64 = 600.0;
-/// Tolerance below T3E table 4, and above it, where only a partial packet at an end of the
-/// measurement can cause it.
+/// Allowed deviation below T3E table 4. The allowed deviation above it covers only a partial
+/// packet at an end of the measurement.
 const BELOW: f64 = 0.01;
-/// Words of the longest packet.
 const PACKET_WORDS: f64 = 8.0;
 
 /// Rows: the kind of stream, and MB/s if one end streams and if both do.
@@ -23,10 +22,9 @@ const PAPER: [(&str, Command, [f64; 2]); 4] = [
     ("vector puts", Command::Put8, [480.0, 400.0]),
 ];
 
-/// Streaming parameters, and the clocks before and during the measurement.
+/// Number of outstanding requests, and clocks before and during the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    /// Clocks before the measurement.
     pub warmup: u64,
     /// Length of the measurement, in clocks.
     pub clocks: u64,
@@ -41,7 +39,7 @@ pub const WINDOW: Window = Window {
     outstanding: E_REGISTERS,
 };
 
-/// Words of payload that arrived in the window, in each direction that carries any.
+/// Number of payload words that arrived in the window, for each direction that carries any.
 fn words(command: Command, both: bool, window: Window) -> Result<f64, String> {
     let torus = torus("4x4x4")?;
     let registers = torus.registers().map_err(|error| error.to_string())?;
@@ -80,7 +78,7 @@ fn words(command: Command, both: bool, window: Window) -> Result<f64, String> {
     Ok((packets * each) as f64 / streams.len() as f64)
 }
 
-/// Runs the streams and counts words.
+/// Simulates the streams and counts words.
 ///
 /// # Errors
 /// If the network cannot be built.
@@ -103,7 +101,8 @@ pub fn table(window: Window) -> Result<Table, String> {
                 ours,
                 Tolerance::Relative(BELOW),
             ));
-            // Efficiencies repeat the MB/s in whole percent: list them without a tolerance.
+            // Efficiencies repeat the MB/s in whole percent, so they are listed without a
+            // tolerance.
             let part = |mb_per_s: f64| 100.0 * mb_per_s / PEAK_MB_PER_S;
             also.push(Observation::new(
                 Kind::Running,

@@ -1,19 +1,16 @@
-//! Broken parts of a machine.
-
 use phitwire_framing::t3e::direction::Direction;
 
 use super::shape::Shape;
 
-/// Broken links, and isolated nodes: dead ones, and those of a board that is being swapped (T3E
-/// sec. 9). A link is broken in both directions, since each direction carries the credits of the
-/// other.
+/// Broken links, and isolated nodes: failed ones, and those of a board that is being swapped (T3E
+/// sec. 9). A link is always broken in both directions, since each direction carries the credits of
+/// the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// By node: missing or broken links, a bit per direction.
+    /// Missing or broken links by node, one bit per direction.
     links: Vec<u8>,
-    /// Whether each node is isolated, by number.
     isolated: Vec<bool>,
-    /// By node: links that packets can leave by, a bit per direction.
+    /// Links by which packets can leave a node, one bit per direction.
     works: Vec<u8>,
 }
 
@@ -35,8 +32,8 @@ impl Broken {
         broken
     }
 
-    /// Breaks the link of `node` in `direction`, or mends it. A link that is not in `shape` stays
-    /// missing.
+    /// Breaks the link of `node` in `direction`, or restores it. A link that is not in `shape`
+    /// stays missing.
     ///
     /// # Panics
     /// If the node does not exist.
@@ -52,7 +49,7 @@ impl Broken {
         self.look_at(shape, node);
     }
 
-    /// Isolates a node, or readmits it.
+    /// Isolates a node, or reconnects it.
     ///
     /// # Panics
     /// If the node does not exist.
@@ -61,7 +58,7 @@ impl Broken {
         self.look_at(shape, node);
     }
 
-    /// Updates which links at `node` work.
+    /// Updates the set of working links of `node`.
     fn look_at(&mut self, shape: &Shape, node: u32) {
         for direction in Direction::ALL {
             let Some(peer) = shape.neighbour(node, direction) else {
@@ -86,8 +83,8 @@ impl Broken {
         self.isolated[node as usize]
     }
 
-    /// Whether packets can leave `node` in `direction`: the link exists, it is whole, and neither
-    /// of its nodes is isolated.
+    /// Whether packets can leave `node` in `direction`: the link exists and is not broken, and
+    /// neither of its nodes is isolated.
     ///
     /// # Panics
     /// If the node does not exist.
@@ -111,7 +108,7 @@ mod tests {
         broken.set_link(&shape, 9, Direction::MinusY, true);
         assert!(!broken.works(9, Direction::MinusY) && !broken.works(peer, Direction::PlusY));
         assert!(broken.works(9, Direction::PlusY) && broken.works(peer, Direction::MinusY));
-        // Readmitting a node does not mend the link.
+        // Reconnecting a node does not restore the link.
         broken.set_isolated(&shape, peer, true);
         for direction in Direction::ALL {
             let from = shape.neighbour(peer, direction).expect("a torus");

@@ -2,19 +2,16 @@
 
 use super::walk::Channel;
 
-/// Clocks in a router passed straight through, from pin to pin.
+/// Clocks in a router that a packet passes straight through, from pin to pin.
 pub const STRAIGHT_CLOCKS: u32 = 3;
-/// Clocks in a router where the packet turns.
 pub const TURN_CLOCKS: u32 = 6;
-/// Clocks at the source, and at the destination.
+/// Clocks at the source and the destination together.
 pub const END_CLOCKS: u32 = 10;
 
-/// Counts of the routers on a path, by what a packet does there.
+/// Numbers of hops and turns on a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Corners {
-    /// Links of the path.
     pub hops: u32,
-    /// Routers where the packet turns.
     pub turns: u32,
 }
 
@@ -43,8 +40,8 @@ mod tests {
     use crate::route::{Broken, Shape, generate, walk};
 
     /// T3E figure 7: size, average hops and diameter, average turns, average and maximum clocks of
-    /// a round trip. The figure is lost; these values were computed for this project from T3E table
-    /// 2.
+    /// a round trip. The figure is not available; these values were computed for this project from
+    /// T3E table 2.
     const FIGURE_7: [(&str, f64, u32, f64, f64, u32); 9] = [
         ("2x2x2", 1.71, 3, 0.71, 48.6, 64),
         ("2x4x2", 2.13, 4, 0.87, 52.0, 70),

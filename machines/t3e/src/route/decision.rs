@@ -1,4 +1,4 @@
-//! The routing decision: the outputs a packet may take.
+//! The routing decision, which selects the outputs that a packet may take.
 
 use phitwire_framing::t3e::direction::Direction;
 use phitwire_framing::t3e::tag::Tag;
@@ -8,20 +8,17 @@ use super::registers::RouteRegisters;
 /// How a packet arrived from another router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The packet's direction of travel.
     pub direction: Direction,
-    /// The deterministic channel the packet arrived on, 0 or 1; `None` for the adaptive one.
+    /// The deterministic channel on which the packet arrived, 0 or 1; `None` for the adaptive
+    /// channel.
     pub vc: Option<u8>,
 }
 
-/// Routing decision for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The packet has arrived.
     Deliver,
-    /// Discard it: no node on its line has the ordinate it looks for.
+    /// Discard the packet: no node on its line has the ordinate that it needs.
     Nowhere,
-    /// Forward the packet.
     Go {
         /// The deterministic choice: a direction, and VC0 or VC1 there.
         deterministic: (Direction, u8),
@@ -31,7 +28,7 @@ pub enum Decision {
 }
 
 /// Decides where a packet with `tag` may go from the router with `registers`. `arrival` is how it
-/// arrived; `Err` holds the initial direction of a packet from the router's processor (T3E sec. 2,
+/// arrived; for a packet from the router's processor, `Err` has the initial direction (T3E sec. 2,
 /// 3.2 and 7).
 #[inline(always)]
 pub fn decide(
@@ -60,7 +57,8 @@ pub fn decide(
             adaptive: None,
         };
     };
-    // Arrived by its final hop: a packet never passes the router where that begins.
+    // The packet arrived by its final hop, because a packet never passes the router where that hop
+    // begins.
     let from_above = arrival.is_some_and(|arrival| arrival.direction == Direction::MinusZ);
     if tag.final_hop && from_above && tag.to.0[2] == registers.plus_z {
         let [x, y, _] = registers.place.0;
@@ -225,7 +223,7 @@ mod tests {
         assert_eq!(above, hop(Direction::MinusZ));
         let arrived = decide(&at([1, 1, 1]), &last, came(Direction::MinusZ, Some(0)));
         assert_eq!(arrived, Decision::Deliver);
-        // The packet passes on the way up.
+        // The packet passes on its way up.
         let passing = decide(&at([1, 1, 1]), &last, came(Direction::PlusY, None));
         assert!(matches!(
             passing,

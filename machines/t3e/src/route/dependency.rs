@@ -1,4 +1,4 @@
-//! Dependencies between deterministic channels: proof that tables do not deadlock.
+//! Dependencies between deterministic channels, which prove that tables cannot deadlock.
 
 use core::fmt;
 
@@ -13,20 +13,21 @@ use super::tables::Tables;
 use super::walk::Channel;
 use phitwire::kit::cycles::{Channels, circle};
 
-/// Channels of a node: a VC0 and a VC1 in each direction.
+/// Number of channels of a node: VC0 and VC1 in each direction.
 const PER_NODE: usize = 12;
 
-/// The channel-dependency graph of the deterministic channels of a machine.
+/// The channel-dependency graph of a machine's deterministic channels.
 ///
 /// A packet holds a channel and waits for the next one on its path. Requests and responses have
-/// separate channels, used alike, and no packet changes between them, so one graph covers both. A
-/// packet enters an adaptive channel only if all of it fits, so nothing waits through an adaptive
-/// buffer (T3E sec. 5); on return from one it holds nothing and looks up its channel again, which
-/// may happen at every node on any of its minimal paths.
+/// separate channels with the same use, and no packet changes between them, so one graph covers
+/// both. A packet enters an adaptive channel only if all of it fits, so no packet waits through an
+/// adaptive buffer (T3E sec. 5). When it returns from there it holds no channel and looks up its
+/// channel again, which may happen at every node of its minimal paths.
 #[derive(Clone, Debug)]
 pub struct Dependencies<'a> {
     shape: &'a Shape,
-    /// By [`number`] of a channel: bits of the next node's channels that its packets may wait for.
+    /// By [`number`] of a channel: the channels of the next node for which its packets may wait,
+    /// one bit each.
     waits: Vec<u16>,
 }
 
@@ -50,7 +51,7 @@ impl std::error::Error for Circle {}
 /// circle.
 ///
 /// # Errors
-/// The circle, if one is possible.
+/// A possible circle.
 ///
 /// # Panics
 /// If a node has no registers.
@@ -61,7 +62,7 @@ pub fn check(shape: &Shape, registers: &[RouteRegisters], tables: &Tables) -> Re
 }
 
 impl<'a> Dependencies<'a> {
-    /// Dependencies of packets sent from nodes by entries of look-up tables. A path ends at a
+    /// Dependencies of packets that nodes send by entries of look-up tables. A path ends at a
     /// missing link.
     ///
     /// # Panics
@@ -74,8 +75,8 @@ impl<'a> Dependencies<'a> {
         Self::decided_by(decide, shape, &[registers], routes)
     }
 
-    /// The dependencies while routers change from the first of these registers to the last, each at
-    /// any time.
+    /// The dependencies while routers change from the first of these register sets to the last,
+    /// each at any time.
     ///
     /// # Panics
     /// If a node does not exist or has no registers.
@@ -87,7 +88,7 @@ impl<'a> Dependencies<'a> {
         Self::decided_by(decide, shape, registers, routes)
     }
 
-    /// The dependencies for routers with another decision function.
+    /// Like [`of`](Self::of), for routers with another decision function.
     pub(super) fn decided_by(
         decide: Decide,
         shape: &'a Shape,
@@ -103,8 +104,8 @@ impl<'a> Dependencies<'a> {
             tag: 0,
             stack: Vec::new(),
         };
-        // All packets of one tag together: their path depends on how they arrived, not on their
-        // source.
+        // Process all packets with the same tag together: their path depends on how they arrived,
+        // not on their source.
         let mut routes: Vec<(u32, u32)> =
             routes.map(|(from, entry)| (entry.bits(), from)).collect();
         routes.sort_unstable();
@@ -121,7 +122,7 @@ impl<'a> Dependencies<'a> {
         }
     }
 
-    /// A shortest circle; `None` if none exists.
+    /// A shortest circle, if there is one.
     pub fn circle(&self) -> Option<Circle> {
         let named = |number: usize| {
             let node = (number / PER_NODE) as u32;
@@ -131,7 +132,7 @@ impl<'a> Dependencies<'a> {
         circle(self).map(|circle| Circle(circle.into_iter().map(named).collect()))
     }
 
-    /// The channels that a packet in `channel` may wait for.
+    /// The channels for which a packet in `channel` may wait.
     ///
     /// # Panics
     /// If the channel does not exist.
@@ -177,22 +178,22 @@ fn in_node(direction: Direction, vc: u8) -> usize {
     direction.index() * 2 + usize::from(vc)
 }
 
-/// Decision function of a router.
 pub(super) type Decide = fn(&RouteRegisters, &Tag, Result<Arrival, Option<Direction>>) -> Decision;
 
-/// Arrivals at a router: from its processor, or in a direction on one of three channels.
+/// Number of ways to arrive at a router: from its processor, or in a direction on one of three
+/// channels.
 const ARRIVALS: usize = 1 + 6 * 3;
 
-/// A packet at a router.
+/// A packet at a router: node and arrival.
 type State = (u32, Result<Arrival, Option<Direction>>);
 
 struct Search<'a> {
     decide: Decide,
     shape: &'a Shape,
-    /// Each router has the registers of one of these sets.
+    /// Sets of registers; each router has those of one of the sets.
     registers: &'a [&'a [RouteRegisters]],
     waits: Vec<u16>,
-    /// By node and arrival: the last tag seen there.
+    /// The last tag that was visited, by node and arrival.
     seen: Vec<u32>,
     tag: u32,
     stack: Vec<State>,
@@ -210,7 +211,7 @@ impl Search<'_> {
         }
     }
 
-    /// Visits every state that a packet at a router may reach next with these registers.
+    /// Visits every state that a packet at a router may reach next with the given registers.
     fn pass(&mut self, registers: &RouteRegisters, entry: &Entry, (node, arrival): State) {
         let Decision::Go {
             deterministic: (direction, vc),
@@ -230,7 +231,7 @@ impl Search<'_> {
         }
         self.go(node, direction, Some(vc));
         if adaptive.is_some() {
-            // "In any minimal direction" (T3E sec. 2.4), whichever a router offers.
+            // "In any minimal direction" (T3E sec. 2.4), whichever one a router offers.
             for direction in entry.tag.unsatisfied(registers.place).iter() {
                 self.go(node, direction, None);
             }

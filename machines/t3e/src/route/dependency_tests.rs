@@ -14,8 +14,8 @@ fn registers(shape: &Shape) -> Vec<RouteRegisters> {
         .collect()
 }
 
-/// Channel tables as arbitrary as allowed: all packets that cross the dateline begin on VC0, also
-/// on the longer path around, and with them all that share an entry.
+/// Arbitrary valid channel tables: all packets that cross the dateline begin on VC0, also on the
+/// longer path around the ring, and with them all packets that share an entry.
 fn any_channels(shape: &Shape, rng: &mut Rng) -> Vec<RouteRegisters> {
     let mut registers = registers(shape);
     for node in 0..shape.nodes() {
@@ -36,7 +36,7 @@ fn any_channels(shape: &Shape, rng: &mut Rng) -> Vec<RouteRegisters> {
     registers
 }
 
-/// The kinds of routes, of all that tags can describe.
+/// The kinds of routes to check, among all that tags can describe.
 #[derive(Clone, Copy, Default)]
 struct Ways {
     initial: bool,
@@ -87,7 +87,7 @@ fn all_ways(shape: &Shape, ways: Ways) -> Vec<(u32, Entry)> {
     all
 }
 
-/// The circle in which packets on these routes can wait.
+/// A circle in which packets on these routes can wait, if there is one.
 fn found(decide: Decide, text: &str, ways: Ways, seed: u64) -> Option<Circle> {
     let shape = shape(text);
     let registers = any_channels(&shape, &mut Rng::new(seed, 3));
@@ -136,7 +136,7 @@ fn initial_hops_make_none_on_vc0_unless_they_lead_into_a_dateline() {
         ..INITIAL
     };
     let circle = found(decide, "4x4x4", into_dateline, 0).expect("a circle");
-    // Circle around a ring in Y or Z, closed by initial hops of some packets.
+    // A circle around a ring in Y or Z, closed by initial hops of some packets.
     assert!(circle.0.len() > 4, "{circle}");
     let on_vc1: Decide = |registers, tag, arrival| {
         let mut decision = decide(registers, tag, arrival);
@@ -163,8 +163,8 @@ fn a_final_hop_keeps_the_channel_in_minus_z() {
         let dependencies = Dependencies::of(&shape, &registers(&shape), all);
         assert_eq!(dependencies.circle(), None);
     }
-    // With any other tables, omit routes whose final hop would; do not adapt those that might
-    // return from an adaptive channel there.
+    // With any other tables, omit routes whose final hop would do so, and do not adapt those that
+    // might return from an adaptive channel there.
     for (text, seed) in [("4x4x4", 0), ("4x4x4", 1), ("5x3x4", 2)] {
         let shape = shape(text);
         let registers = any_channels(&shape, &mut Rng::new(seed, 4));
@@ -225,7 +225,7 @@ fn tables_that_cross_the_dateline_on_vc1_are_told_by_their_circle() {
         "(0,0,0) -X VC1, (7,0,0) -X VC1, (6,0,0) -X VC1, (5,0,0) -X VC1, \
          (4,0,0) -X VC1, (3,0,0) -X VC1, (2,0,0) -X VC1, (1,0,0) -X VC1"
     );
-    // A single node that keeps to VC0 where packets cross is not enough.
+    // It is not enough if a single node keeps to VC0 where packets cross.
     registers[3].vc_tables = [0; 6];
     assert!(check(&shape, &registers, &tables).is_err());
     // Without datelines.

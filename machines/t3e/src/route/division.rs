@@ -1,14 +1,14 @@
 //! The most even division of adaptive packets over their paths.
 //!
-//! A router offers an adaptive packet two directions, the lowest and the highest that it still has
-//! to travel ([`decide`](super::decide)). Whatever the routers choose, and whenever, divides each
-//! flow over the resulting paths. For any *lengths* of the links, at least 0 each, no division is
-//! shorter than one that uses only the shortest paths; so
+//! A router offers an adaptive packet two directions, the lowest and the highest of those that
+//! remain ([`decide`](super::decide)). The routers' choices divide each flow over the resulting
+//! paths. For any *lengths* of the links, at least 0 each, no division is shorter than one that
+//! uses only the shortest paths; so
 //!
 //! > most loaded link >= sum over flows of packets x shortest path / sum over links of length
 //!
 //! since the most loaded link is no less than the mean of all, weighted by the lengths. The search
-//! for lengths that maximise the right side also finds the best division: one flow after the other
+//! for lengths that maximise the right side also finds the best division: one flow after another
 //! takes its shortest path, which lengthens its links a little, less in each round (Garg and
 //! Koenemann's multicommodity flow). The mean of all lengths so far gives the better bound.
 
@@ -22,19 +22,17 @@ use super::shape::Shape;
 use super::tables::Tables;
 use super::walk::{Stray, walk};
 
-/// Maximum number of rounds of the search.
 const ROUNDS: u32 = 1_000;
-/// Maximum number of router steps in all rounds.
 const STEPS: u64 = 200_000_000;
-/// Rounds between evaluations of the lengths.
+/// Number of rounds between evaluations of the lengths.
 const LOOK: u32 = 25;
-/// A division is good enough when its most loaded link is at most this fraction above the bound.
+/// A division is good enough when its most loaded link exceeds the bound by at most this fraction.
 const NEAR: f64 = 0.002;
 
 /// Bounds on the best division of flows over their paths.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Division {
-    /// Lower bound on the packets on the most loaded link of any division.
+    /// Lower bound on the packets on the most loaded link, for any division.
     pub least: f64,
     /// Packets on the most loaded link of the best division found.
     pub found: f64,
@@ -46,7 +44,6 @@ pub struct Ways<'a> {
     pub shape: &'a Shape,
     pub broken: &'a Broken,
     pub registers: &'a [RouteRegisters],
-    /// Routes to the processors.
     pub tables: &'a Tables,
 }
 
@@ -54,22 +51,20 @@ pub struct Ways<'a> {
 /// one before its final hop, indexed by remaining hops. Reused between packets.
 #[derive(Debug, Default)]
 struct Region {
-    /// Directions in the order of routing.
     directions: Vec<Direction>,
-    /// Number of nodes in each direction, one more than hops, and their stride in the lists.
+    /// For each direction, the number of nodes (one more than hops) and their stride in the lists.
     sizes: Vec<usize>,
     strides: Vec<usize>,
     nodes: Vec<u32>,
     /// The links of the packet's initial and final hops, where it does not adapt.
     outside: Vec<(u32, Direction)>,
-    /// By node: the length of the shortest path from there, and its first direction.
+    /// For each node, the length of the shortest path from there and its first direction.
     shortest: Vec<(f64, usize)>,
-    /// The links of the shortest path.
     links: Vec<(u32, Direction)>,
 }
 
 impl Region {
-    /// Sets the region of a packet from `from` with this entry. `None` if it cannot adapt.
+    /// Sets the region of a packet from `from` with this entry. Returns `None` if it cannot adapt.
     fn set(&mut self, shape: &Shape, from: u32, entry: &Entry) -> Option<()> {
         let tag = &entry.tag;
         if !tag.adaptive {
@@ -107,7 +102,7 @@ impl Region {
         }
         self.nodes.clear();
         self.nodes.resize(all, start);
-        // Downwards from the node with all hops left.
+        // Downwards from the node where all hops remain.
         for at in (0..all - 1).rev() {
             let before = (0..self.sizes.len()).find(|&i| self.left(at, i) + 1 < self.sizes[i]);
             let before = before.expect("the first node is excluded");
@@ -117,7 +112,6 @@ impl Region {
         Some(())
     }
 
-    /// Remaining hops in a direction.
     fn left(&self, at: usize, direction: usize) -> usize {
         at / self.strides[direction] % self.sizes[direction]
     }
@@ -131,7 +125,7 @@ impl Region {
         [lowest, highest].map(|choice| choice.expect("the last node is excluded"))
     }
 
-    /// Finds the shortest path. Returns its length.
+    /// Finds the shortest path, and returns its length.
     fn measure(&mut self, lengths: &[[f64; 6]]) -> f64 {
         self.shortest.clear();
         self.shortest.push((0.0, 0));
@@ -163,10 +157,10 @@ impl Region {
 }
 
 impl Ways<'_> {
-    /// The loads of these flows without adaptive routing.
+    /// The loads of the given flows without adaptive routing.
     ///
     /// # Errors
-    /// If a packet strays.
+    /// If a packet goes astray.
     ///
     /// # Panics
     /// If a node does not exist or has no registers.
@@ -180,10 +174,10 @@ impl Ways<'_> {
         Loads::of(shape, broken, registers, tables, flows.iter().copied())
     }
 
-    /// The best division of these flows found in bounded time.
+    /// The best division of the given flows that is found in bounded time.
     ///
     /// # Errors
-    /// If a packet strays.
+    /// If a packet goes astray.
     ///
     /// # Panics
     /// If a node does not exist or has no registers.
@@ -193,8 +187,8 @@ impl Ways<'_> {
             least: 0.0,
             found: fixed.most(),
         };
-        // Links that are full without adapting may be so in any division: often no search is
-        // needed.
+        // Links that are full without adaptive routing may be full in any division, so often no
+        // search is needed.
         let full = best.found * (1.0 - 1e-9);
         let is_full = |load: &f64| f64::from(u8::from(*load >= full));
         let first = fixed.packets.iter().map(|of| of.each_ref().map(is_full));
@@ -242,7 +236,7 @@ impl Ways<'_> {
         Ok(best)
     }
 
-    /// Lower bound on the load of the most loaded link, for these lengths.
+    /// Lower bound on the load of the most loaded link, for the given lengths.
     fn needed(&self, flows: &[Flow], lengths: &[[f64; 6]]) -> Result<f64, Stray> {
         let mut region = Region::default();
         let mut total = 0.0;
@@ -252,8 +246,9 @@ impl Ways<'_> {
         Ok(total / sum(lengths))
     }
 
-    /// Finds the shortest path from a node to a processor and leaves its links in `region`. Returns
-    /// its length. A packet that cannot adapt has one path; one without a path uses no links.
+    /// Finds the shortest path from a node to a processor, stores its links in `region`, and
+    /// returns its length. A packet that cannot adapt has only one path; a packet without a path
+    /// uses no links.
     fn shortest(
         &self,
         region: &mut Region,

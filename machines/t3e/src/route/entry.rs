@@ -1,4 +1,4 @@
-//! Entries of a look-up table: a tag, which travels with a packet, and the hop before it.
+//! Entries of a look-up table: a tag, which travels with the packet, and the hop before it.
 
 use phitwire_framing::t3e::direction::Direction;
 use phitwire_framing::t3e::tag::Tag;
@@ -7,15 +7,15 @@ use phitwire_framing::t3e::tag::Tag;
 /// path to that node, and an indication of whether adaptivity is allowed" (T3E sec. 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// The part that travels in the packet.
+    /// The part that travels with the packet.
     pub tag: Tag,
-    /// The hop before all others, in a plus direction; only the source router uses it (T3E sec.
+    /// The hop before all others, in a plus direction. Only the source router uses it (T3E sec.
     /// 2.2).
     pub initial: Option<Direction>,
 }
 
 impl Entry {
-    /// The entry as a number: its tag, and above it 0 for no initial hop, or 1, 2, 3 for one in +X,
+    /// Encodes the entry as its tag and, above it, 0 for no initial hop or 1, 2, 3 for one in +X,
     /// +Y, +Z.
     pub fn bits(self) -> u32 {
         let initial = self
@@ -24,8 +24,7 @@ impl Entry {
         self.tag.bits() | initial << Tag::BITS
     }
 
-    /// The entry encoded in such a number; `None` for unknown initial hops or if higher bits are
-    /// set.
+    /// Decodes an entry. Returns `None` for unknown initial hops, or if higher bits are set.
     pub fn from_bits(bits: u32) -> Option<Self> {
         let initial = match bits >> Tag::BITS {
             0 => None,

@@ -1,4 +1,4 @@
-//! Number of disconnected pairs of nodes as links break.
+//! Counts the disconnected pairs of nodes when links break.
 
 use phitwire_framing::t3e::direction::Direction;
 
@@ -8,19 +8,19 @@ use super::registers::RouteRegisters;
 use super::shape::Shape;
 use phitwire::rng::Rng;
 
-/// A routing scheme. Those of the T3E extend [`Self::DirectionOrder`]; dimension order with all
+/// A routing scheme. The T3E's schemes extend [`Self::DirectionOrder`]; dimension order with all
 /// signs has paths that the T3E lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// X, Y, Z, each the shorter direction around.
+    /// X, Y, Z, each in the shorter direction around the ring.
     MinimalDimensionOrder,
-    /// X, Y, Z, either direction around: eight choices of signs.
+    /// X, Y, Z, each in either direction around the ring: eight choices of signs.
     DimensionOrder,
     /// The direction order of the T3E: eight choices of signs.
     DirectionOrder,
     /// Direction order with initial hops (T3E sec. 2.2).
     InitialHops,
-    /// Initial hops, and final hops as well: the full routing of the T3E.
+    /// Both initial and final hops: the full routing of the T3E.
     FinalHops,
 }
 
@@ -33,7 +33,6 @@ impl Scheme {
         Self::FinalHops,
     ];
 
-    /// The name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::MinimalDimensionOrder => "minimal dimension order",
@@ -45,8 +44,8 @@ impl Scheme {
     }
 }
 
-/// The number of ordered pairs of different nodes without a path, by scheme. Initial hops do not
-/// lead into a dateline.
+/// Number of ordered pairs of different nodes without a path, by scheme. Initial hops do not lead
+/// into a dateline.
 ///
 /// # Panics
 /// If a node has no registers.
@@ -62,7 +61,8 @@ pub fn lost_pairs(shape: &Shape, broken: &Broken, registers: &[RouteRegisters]) 
         for to in (0..shape.nodes()).filter(|&to| to != from) {
             let mut found = false;
             for (scheme, lost) in Scheme::ALL.into_iter().zip(&mut lost) {
-                // Each scheme extends the one before it, but those of the T3E start over.
+                // Each scheme extends the previous one, but the first of the T3E's schemes does
+                // not.
                 found =
                     found && scheme != Scheme::DirectionOrder || pairs.has_way(scheme, from, to);
                 *lost += u32::from(!found);
@@ -80,7 +80,7 @@ struct Pairs<'a> {
 }
 
 impl Pairs<'_> {
-    /// Whether a scheme finds a path where those before it find none.
+    /// Whether a scheme finds a path where the previous ones find none.
     fn has_way(&self, scheme: Scheme, from: u32, to: u32) -> bool {
         let place = self.shape.place(to);
         let in_dimension_order =
@@ -149,8 +149,8 @@ mod tests {
         (shape, registers)
     }
 
-    /// Averages of 30 draws, computed for this project before this program existed, with other
-    /// random numbers.
+    /// Averages of 30 draws, computed for this project by an earlier program with other random
+    /// numbers.
     const AVERAGES: [(usize, [f64; 5]); 5] = [
         (1, [64.0, 0.0, 0.0, 0.0, 0.0]),
         (2, [127.0, 0.0, 0.0, 0.0, 0.0]),
@@ -172,8 +172,8 @@ mod tests {
                 let lost = || draws.iter().map(|lost| f64::from(lost[scheme]));
                 let mean = lost().sum::<f64>() / DRAWS as f64;
                 let variance = lost().map(|lost| (lost - mean).powi(2)).sum::<f64>() / DRAWS as f64;
-                // Both averages scatter: theirs of 30 draws, ours of more. Allow four standard
-                // deviations of the difference, plus rounding.
+                // Both averages vary, the reference of 30 draws and ours of more. Allow four
+                // standard deviations of the difference, plus rounding.
                 let scatter = (variance * (1.0 / 30.0 + 1.0 / DRAWS as f64)).sqrt();
                 let rounding = if expected < 100.0 { 0.05 } else { 0.5 };
                 println!(
@@ -183,7 +183,7 @@ mod tests {
                 let off = (mean - expected).abs();
                 assert!(off <= 4.0 * scatter + rounding, "{links} links, {scheme}");
             }
-            // Further T3E schemes only help.
+            // Each further scheme of the T3E only adds paths.
             assert!(
                 draws
                     .iter()

@@ -1,5 +1,3 @@
-//! Generation of look-up tables.
-
 use phitwire_framing::t3e::direction::Direction;
 use phitwire_framing::t3e::tag::{Place, Tag};
 
@@ -12,7 +10,6 @@ use super::shape::Shape;
 use super::tables::{GROUP, NO_ROUTE, TABLE_ENTRIES, Tables};
 use super::walk::Roam;
 
-/// Why tables cannot be generated for a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TablesError {
     #[error(
@@ -22,9 +19,8 @@ pub enum TablesError {
     TooMany(usize),
     #[error("processor {pe} is at node {node}, which does not exist")]
     NoNode {
-        /// The logical processor.
         pe: u32,
-        /// The node given for it.
+        /// The node that was given for it.
         node: u32,
     },
     #[error(
@@ -37,19 +33,20 @@ pub enum TablesError {
 /// Generates the look-up tables of all routers, for logical processors at the nodes `destinations`.
 ///
 /// The route to a processor is the first of these that exists:
-/// 1. the shortest path in direction order; where both paths around a ring are equally long,
-///    towards plus from an even ordinate, counted from the dateline, and towards minus from an odd
-///    one (see `docs/guide/src/deviations.md`);
+/// 1. the shortest path in direction order; if both paths around a ring are equally long, towards
+///   plus from an even ordinate, counted from the dateline, and towards minus from an odd one (see
+///   `docs/guide/src/deviations.md`);
 /// 2. another choice of signs, the shortest first;
 /// 3. an initial hop and then one of these;
 /// 4. one of these and then a final hop;
 /// 5. both.
 ///
-/// Initial hops do not lead into a dateline (T3E sec. 3.1). No packet goes through a dateline on
-/// VC1 (T3E sec. 3.2), whatever the virtual channel tables in `registers` say: paths on which they
-/// would cause this are not used. In rings of more than eight nodes this may affect the longer path
-/// around, since it shares an entry with a shorter one. A packet may adapt if none of its minimal
-/// paths meets a missing or broken part, and it can return to deterministic channels everywhere.
+/// Initial hops do not lead into a dateline (T3E sec. 3.1). No packet passes a dateline on VC1 (T3E
+/// sec. 3.2), whatever the virtual channel tables in `registers` say: paths on which they would
+/// cause this are not used. In rings of more than eight nodes this may affect the longer path
+/// around the ring, since it shares an entry with a shorter one. A packet may adapt if none of its
+/// minimal paths meets a missing or failed part, and if it can return to deterministic channels at
+/// every node.
 ///
 /// Above 544 processors one entry serves four, and must reach all of them.
 ///
@@ -57,7 +54,7 @@ pub enum TablesError {
 /// If tables cannot describe the positions of the processors.
 ///
 /// # Panics
-/// If there are not as many registers as nodes.
+/// If the numbers of registers and nodes differ.
 pub fn generate(
     shape: &Shape,
     broken: &Broken,
@@ -101,7 +98,7 @@ pub fn generate(
     Ok(tables)
 }
 
-/// The number of processors that share an entry.
+/// Checks the destinations, and returns the number of processors that share an entry.
 fn check(shape: &Shape, destinations: &[u32]) -> Result<usize, TablesError> {
     for (pe, &node) in (0..).zip(destinations) {
         if node >= shape.nodes() {
@@ -244,7 +241,7 @@ impl Generator<'_> {
     }
 
     /// The channel on which a packet arrives that has travelled to `to` in -Z, if its final hop
-    /// then goes through the dateline: a packet keeps its channel there.
+    /// then passes the dateline, where a packet keeps its channel.
     fn through_dateline(&self, from: u32, to: u32, signs: u8) -> Option<u8> {
         let [start, end] = [from, to].map(|node| self.shape.place(node));
         let goes_on = signs & 4 != 0 && start.0[2] != end.0[2];
@@ -257,7 +254,7 @@ impl Generator<'_> {
         Some(registers.entry_vc(Direction::MinusZ, end.0[2]))
     }
 
-    /// The initial hop with the shortest path after it, the node it leads to, and that path.
+    /// The initial hop with the shortest path after it, the node to which it leads, and that path.
     fn after_initial_hop(&self, from: u32, targets: &Targets) -> Option<(Direction, u32, Way)> {
         let hops = Direction::ALL[..3].iter().filter_map(|&hop| {
             let next = self.shape.neighbour(from, hop)?;
@@ -287,13 +284,13 @@ impl Generator<'_> {
             tag.to = self.shape.place(node);
             tag.adaptive &= self.may_adapt(start, node, &tag);
         }
-        // The look-up replaces the low bits of `tag.to` if several processors share the entry.
+        // If several processors share the entry, the look-up replaces the low bits of `tag.to`.
         Entry { tag, initial }
     }
 
     fn may_adapt(&mut self, start: u32, to: u32, tag: &Tag) -> bool {
-        // Do not adapt: a packet returning from an adaptive channel on the path in -Z would look up
-        // its channel again, in the table of another router.
+        // Do not adapt: a packet that returns from an adaptive channel on the path in -Z would look
+        // up its channel again, in the table of another router.
         if tag.final_hop && self.through_dateline(start, to, tag.signs).is_some() {
             return false;
         }

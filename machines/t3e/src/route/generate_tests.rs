@@ -12,13 +12,12 @@ fn registers(shape: &Shape) -> Vec<RouteRegisters> {
         .collect()
 }
 
-/// Tables for a processor on each node.
 fn tables(shape: &Shape, broken: &Broken) -> Tables {
     let all: Vec<u32> = (0..shape.nodes()).collect();
     generate(shape, broken, &registers(shape), &all).expect("tables")
 }
 
-/// Follows every route of `tables` to its end, and adaptive ones along all paths. Returns the
+/// Follows every route of `tables` to its end, and adaptive routes along all paths. Returns the
 /// number of routes with an initial hop, with a final hop, and without adaptivity.
 fn follow(shape: &Shape, broken: &Broken, tables: &Tables) -> [u32; 3] {
     let registers = registers(shape);
@@ -122,7 +121,7 @@ fn a_string_of_nodes_between_two_broken_links_is_reached_as_in_figure_4() {
     let tables = tables(&shape, &broken);
     assert!(tables.unreachable().is_empty());
     let found = follow(&shape, &broken, &tables);
-    // +X, +Y, -X: out of the ring and back into it.
+    // +X, +Y, -X: out of the ring and back.
     let entry = tables.route(node(1, 0), node(1, 1)).expect("a route");
     assert_eq!(entry.initial, Some(Direction::PlusX));
     assert_eq!(entry.tag.signs & 1, 1);
@@ -145,7 +144,7 @@ fn partial_planes_are_reached_and_left() {
         let ways = shape.nodes() * shape.nodes();
         assert!(ordered > 0 && ordered < ways / 2, "{text}");
         // "Only need to be used if a normal direction-order route does not exist" (T3E sec. 2.3):
-        // in machines like those built, one exists.
+        // in machines like those that were built, one exists.
         let built = shape.in_fours();
         assert_eq!([initial > 0, last > 0], [!built; 2], "{text}");
     }
@@ -169,7 +168,7 @@ fn an_entry_serves_four_or_none() {
         .iter()
         .position(|&node| node == dead)
         .expect("the node has a number");
-    // The three neighbours of the dead node in its block are reached.
+    // The three neighbours of the failed node in its block are reached.
     assert!(
         tables
             .unreachable()
@@ -180,8 +179,8 @@ fn an_entry_serves_four_or_none() {
     assert!(tables.of(dead).is_empty());
     let [_, _, ordered] = follow(&shape, &broken, &tables);
     assert!(ordered > 0);
-    // Let one of the four be entered only in -X and another only in -Y: each has a route, but the
-    // four have none in common.
+    // One of the four can be entered only in -X and another only in -Y: each has a route, but the
+    // four have no common one.
     for direction in Direction::ALL {
         broken.set_link(
             &shape,
@@ -233,7 +232,7 @@ fn a_spare_takes_the_place_of_a_dead_node() {
 
 #[test]
 fn a_final_hop_crosses_the_dateline_on_vc0_only() {
-    // Up the column no path leads to (0,0,2), and down it ends a hop too early.
+    // Up the column no path leads to (0,0,2), and the path down ends a hop too early.
     let shape = shape("1x1x4");
     let mut broken = Broken::none(&shape);
     broken.set_link(&shape, 1, Direction::PlusZ, true);

@@ -1,4 +1,4 @@
-//! Reach of packets along the lines of a machine.
+//! How far packets can travel along the lines of a machine.
 
 use phitwire_framing::t3e::direction::{Direction, DirectionSet};
 use phitwire_framing::t3e::tag::{Place, Tag};
@@ -7,23 +7,23 @@ use super::broken::Broken;
 use super::registers::RouteRegisters;
 use super::shape::Shape;
 
-/// Positions of nodes in their rings, and the reach of packets from them in each direction: with
-/// that a path costs three look-ups, not a walk.
+/// Positions of nodes in their rings, and how far packets from them can travel in each direction.
+/// With these, a path takes three look-ups instead of a walk.
 pub(super) struct Lines<'a> {
     shape: &'a Shape,
-    /// By node and dimension: the node's index in its ring.
+    /// By node and dimension: index of the node in its ring.
     index: Vec<[u8; 3]>,
-    /// By node and dimension: nodes of the ring.
+    /// By node and dimension: number of nodes of the ring.
     length: Vec<[u8; 3]>,
-    /// By node and direction: hops to the next link that does not work.
+    /// By node and direction: number of hops up to the next link that does not work.
     reach: Vec<[u8; 6]>,
     /// By node: dimensions in which it is an odd number of nodes past the dateline, one bit each.
     odd: Vec<u8>,
-    /// By node and direction, a bit for each ordinate that packets from here must not travel to:
-    /// they would start on VC1 and go through the dateline.
+    /// By node and direction: ordinates to which packets from here must not travel, one bit each,
+    /// because they would start on VC1 and pass the dateline.
     barred: Vec<[u32; 6]>,
-    /// By direction and ordinate: bits of the ordinates barred for any node on the path there,
-    /// whatever its other ordinates; empty if nothing is barred.
+    /// By direction and ordinate: ordinates that are barred for any node on the path there,
+    /// whatever its other ordinates. Empty if nothing is barred.
     barred_anywhere: Vec<[u32; 32]>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Lines<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Path {
     pub(super) hops: u32,
-    /// Legs of half a ring in the direction opposite to the tie rule.
+    /// Number of legs of half a ring in the direction opposite to the tie rule.
     pub(super) against_rule: u32,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Lines<'a> {
         lines
     }
 
-    /// Records what a ring's virtual channel tables forbid.
+    /// Records the paths that a ring's virtual channel tables forbid.
     fn bar(&mut self, registers: &[RouteRegisters], dimension: usize, ring: &[u32]) {
         let ordinate = |node: u32| self.shape.place(node).0[dimension];
         for direction in [false, true].map(|minus| Direction::of(dimension, minus)) {
@@ -112,8 +112,8 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Whether a packet from `from` with `tag` may return from adaptive channels at every node of its
-    /// minimal paths, where it looks up its virtual channel again.
+    /// Whether a packet from `from` with `tag` may return from adaptive channels at every node of
+    /// its minimal paths, where it looks up its virtual channel again.
     #[inline]
     pub(super) fn may_come_back(&self, from: Place, tag: &Tag) -> bool {
         let may = |direction: Direction| {
@@ -123,7 +123,7 @@ impl<'a> Lines<'a> {
         self.barred_anywhere.is_empty() || tag.unsatisfied(from).iter().all(may)
     }
 
-    /// Measures the nodes of a ring.
+    /// Records positions and reach of the nodes of a ring.
     fn measure(
         &mut self,
         broken: &Broken,
@@ -145,7 +145,7 @@ impl<'a> Lines<'a> {
         }
         let mut ahead: Vec<u32> = ring.to_vec();
         for direction in [plus.opposite(), plus] {
-            // Twice around: the second pass knows the reach of the nodes ahead.
+            // Twice around the ring: in the second pass the reach of the nodes ahead is known.
             let mut reach = 0;
             for &node in ahead.iter().chain(&ahead) {
                 // This node reaches one hop further than the node ahead.
@@ -160,7 +160,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Hops from `from` to `to`, which must be in the same ring, in `direction`.
+    /// Number of hops from `from` to `to` in `direction`; both must be in the same ring.
     fn hops(&self, from: u32, to: u32, direction: Direction) -> u8 {
         let dimension = direction.dimension();
         let [from_index, to_index] = [from, to].map(|node| self.index[node as usize][dimension]);
@@ -174,8 +174,8 @@ impl<'a> Lines<'a> {
     }
 
     /// The path from `from` to `to` along these directions in this order, each at most once and up
-    /// to the ordinate of `to`; `None` if a node or link on it is missing or broken, or if it would
-    /// go through a dateline on VC1.
+    /// to the ordinate of `to`. `None` if a node or link on it is missing or broken, or if it would
+    /// pass a dateline on VC1.
     #[inline]
     pub(super) fn path(
         &self,
@@ -204,13 +204,12 @@ impl<'a> Lines<'a> {
         Some(path)
     }
 
-    /// The path of a packet with these signs.
     #[inline]
     pub(super) fn in_direction_order(&self, from: u32, to: Place, signs: u8) -> Option<Path> {
         self.path(from, to, self.directions(from, to, signs).iter())
     }
 
-    /// The path of a packet in the order X, Y, Z, whatever the signs; the T3E does not route so.
+    /// The path of a packet in the order X, Y, Z, whatever the signs, which the T3E does not use.
     pub(super) fn in_dimension_order(&self, from: u32, to: Place, signs: u8) -> Option<Path> {
         let directions = self.directions(from, to, signs);
         let in_order = [0, 1, 2, 3, 4, 5].map(|n| Direction::of(n / 2, n % 2 == 1));
@@ -231,9 +230,9 @@ impl<'a> Lines<'a> {
         self.odd[node as usize] >> dimension & 1 != 0
     }
 
-    /// The signs of the shorter path in each dimension, summed over all of `group`. Ties follow the
-    /// rule: from an even ordinate, counted from the dateline, towards plus, from an odd one
-    /// towards minus. This is the shortest path if no plane is partial and all links work.
+    /// The signs of the shorter path in each dimension, summed over all of `group`. Ties go towards
+    /// plus from an even ordinate, counted from the dateline, and towards minus from an odd one.
+    /// This is the shortest path if no plane is partial and all links work.
     #[inline]
     pub(super) fn minimal_signs(&self, from: u32, group: &[u32]) -> u8 {
         let mut signs = 0;

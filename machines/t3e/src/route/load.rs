@@ -1,4 +1,4 @@
-//! Load of the links.
+//! Packet loads of the links.
 
 use phitwire_framing::t3e::direction::Direction;
 
@@ -8,10 +8,10 @@ use super::shape::Shape;
 use super::tables::Tables;
 use super::walk::{Stray, walk};
 
-/// Packets from a node to a logical processor, and their number, which may be fractional.
+/// Source node, logical processor, and number of packets, which may be fractional.
 pub type Flow = (u32, u32, f64);
 
-/// Packets on each link, by sending node and direction.
+/// Number of packets on each link, by sending node and direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loads {
     pub(super) packets: Vec<[f64; 6]>,
@@ -21,7 +21,7 @@ impl Loads {
     /// The loads of flows, each on its deterministic path. Flows without a path are omitted.
     ///
     /// # Errors
-    /// If a packet strays.
+    /// If a packet goes astray.
     ///
     /// # Panics
     /// If a node does not exist or has no registers.
@@ -55,7 +55,7 @@ impl Loads {
         self.packets[node as usize][direction.index()] += packets;
     }
 
-    /// Packets on a link.
+    /// Number of packets on a link.
     ///
     /// # Panics
     /// If the node does not exist.
@@ -63,7 +63,6 @@ impl Loads {
         self.packets[node as usize][direction.index()]
     }
 
-    /// Packets on the most loaded link.
     pub fn most(&self) -> f64 {
         self.packets.iter().flatten().copied().fold(0.0, f64::max)
     }
@@ -110,7 +109,7 @@ mod tests {
             loads.expect("all packets arrive")
         }
 
-        /// The loads of packets from each position to another.
+        /// The loads if each position sends packets to another.
         fn pattern(&self, to: fn([u8; 3]) -> [u8; 3]) -> Loads {
             self.loads((0..self.shape.nodes()).map(|node| {
                 let to = Place(to(self.shape.place(node).0));
@@ -119,7 +118,7 @@ mod tests {
         }
     }
 
-    /// A position in 8x8x8 as a number of nine bits, X lowest.
+    /// A position in 8x8x8 as a number of nine bits, with X lowest.
     fn number([x, y, z]: [u8; 3]) -> u16 {
         u16::from(x) | u16::from(y) << 3 | u16::from(z) << 6
     }
@@ -165,7 +164,7 @@ mod tests {
             assert_eq!(loads.most(), f64::from(nodes) * most, "{text}");
             let size = machine.shape.size();
             for (node, direction, peer) in machine.shape.links() {
-                // A quarter of the ring on average, on two links.
+                // On average a quarter of the ring, on two links.
                 let expected = f64::from(nodes * u32::from(size[direction.dimension()]) / 8);
                 assert_eq!(loads.on(node, direction), expected);
                 assert_eq!(loads.on(peer, direction.opposite()), expected);

@@ -1,11 +1,11 @@
 //! Routing: entries of look-up tables and the routing decision ("The Cray T3E Network", sec. 2, 3
-//! and 5). Directions, positions and the route in a packet are formats: see
+//! and 5). The formats of directions, positions and the route in a packet are in
 //! [`phitwire_framing::t3e::tag`].
 //!
-//! Also the view of a whole machine: its [shape](Shape), its [broken](Broken) parts, the
+//! The other modules treat a whole machine: its [shape](Shape), its [failed](Broken) parts, the
 //! [tables](generate()) of its routers and the [proof](dependency) that they are free of circular
-//! waits, the [paths](walk()) of packets, and the resulting [clocks], [loads](load), how evenly
-//! these can be [divided](division), and [faults].
+//! waits, the [paths](walk()) of packets, their [clocks] and [loads](load), the best
+//! [division] of those, and [faults].
 
 pub mod broken;
 pub mod clocks;

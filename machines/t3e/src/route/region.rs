@@ -10,7 +10,7 @@ use super::shape::Shape;
 /// at the origin. Each dimension appears twice, for boxes across its ends.
 pub(super) struct Regions {
     size: [usize; 3],
-    /// Missing nodes, and broken links in +X, +Y, +Z; empty if there are none.
+    /// Sums of missing nodes, and of broken links in +X, +Y and +Z; empty if there are none.
     sums: Vec<[u32; 4]>,
 }
 
@@ -39,8 +39,8 @@ impl Regions {
         for at in all(self.size.map(|size| 2 * size)) {
             let place = [0, 1, 2].map(|n| (at[n] % self.size[n]) as u8);
             let mut sum = Self::lacks(shape, broken, Place(place));
-            // Inclusion-exclusion over the seven smaller boxes: those smaller by two layers were
-            // counted twice.
+            // Inclusion-exclusion over the seven smaller boxes: those that are smaller by two
+            // layers were counted twice.
             for less in 1..8_usize {
                 let corner = [0, 1, 2].map(|n| at[n] + 1 - (less >> n & 1));
                 let other = self.sums[self.index(corner)];
@@ -75,7 +75,7 @@ impl Regions {
         (z * (2 * self.size[1] + 1) + y) * (2 * self.size[0] + 1) + x
     }
 
-    /// The count from `low` to below `high`.
+    /// The count of a box from `low` to below `high`.
     fn count(&self, what: usize, low: [usize; 3], high: [usize; 3]) -> u32 {
         let mut sum = 0_u32;
         for lower in 0..8_usize {
@@ -91,7 +91,8 @@ impl Regions {
     }
 
     /// Whether no part is missing or broken on any minimal path of a packet with `tag` from `from`.
-    /// Conservative in columns with partial planes: the missing part may lie outside all paths.
+    /// Conservative in columns with partial planes, where the missing part may lie outside all
+    /// paths.
     #[inline]
     pub(super) fn is_clear(&self, from: Place, tag: &Tag) -> bool {
         if self.sums.is_empty() {
@@ -106,7 +107,7 @@ impl Regions {
             high[n] = start + (end + self.size[n] - start) % self.size[n] + 1;
         }
         let links = |n: usize| {
-            // Exclude the last nodes: their links in this direction lead out of the box.
+            // Exclude the last nodes, whose links in this direction lead out of the box.
             let mut high = high;
             high[n] -= 1;
             high[n] == low[n] || self.count(n + 1, low, high) == 0

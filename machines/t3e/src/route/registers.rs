@@ -3,7 +3,6 @@
 use phitwire_framing::t3e::direction::Direction;
 use phitwire_framing::t3e::tag::Place;
 
-/// Registers that route packets in the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RouteRegisters {
     /// The physical "who am I" (T3E sec. 2).
@@ -12,16 +11,16 @@ pub struct RouteRegisters {
     pub plus_z: u8,
     /// Directions whose rings have their dateline here, one bit each.
     pub datelines: u8,
-    /// Directions in which straight traffic leaves on VC0, whatever channel it arrived on, one bit
-    /// each: for maintenance, to drain a network jammed by invalid tables. T3E sec. 9 says that
-    /// such a network can be cleaned up, not how.
+    /// Directions in which straight traffic leaves on VC0, whatever its arrival channel, one bit
+    /// each. They let maintenance drain a network that invalid tables have jammed. T3E sec. 9 says
+    /// that such a network can be cleaned up, but not how.
     pub escapes: u8,
     /// The virtual channel table, by direction (T3E sec. 3.2): bit n is the channel, VC0 or VC1, of
     /// a packet that enters the direction here and whose destination's ordinate in it is n modulo
     /// 8. The bit of the router's own ordinate is for final hops.
     pub vc_tables: [u8; 6],
-    /// Ordinates that no node on the lines through here has, by dimension, one bit each: packets
-    /// for them would circulate for ever. The machine has no such registers, see
+    /// Ordinates that no node on the lines through this router has, by dimension, one bit each:
+    /// packets for them would circulate for ever. The machine has no such registers; see
     /// `docs/guide/src/deviations.md`.
     pub absent: [u32; 3],
 }

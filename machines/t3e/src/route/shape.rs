@@ -1,4 +1,4 @@
-//! The shape of a machine: its nodes and how they are wired.
+//! The shape of a machine: its nodes and their wiring.
 
 use core::fmt;
 use core::str::FromStr;
@@ -8,7 +8,7 @@ use phitwire_framing::t3e::tag::Place;
 
 use super::registers::RouteRegisters;
 
-/// No node: the size limits keep numbers far below.
+/// Stands for no node; the size limits keep node numbers far below.
 const NONE: u32 = u32::MAX;
 
 /// A torus and its partial planes: incompletely filled planes above it in Z (T3E sec. 2.3).
@@ -39,16 +39,13 @@ pub struct Shape {
     neighbours: Vec<[u32; 6]>,
 }
 
-/// A line of nodes along a dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ring {
-    /// Nodes by ordinate.
     pub nodes: Vec<u32>,
     /// Whether the last node is wired to the first.
     pub closed: bool,
 }
 
-/// Why a shape is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
     #[error("invalid size `{0}`: expected three numbers, such as 8x8x8")]
@@ -57,22 +54,18 @@ pub enum ShapeError {
     Empty(char),
     #[error("{size} nodes in {dimension} exceed the limit of addresses, {most}")]
     TooLarge {
-        /// X, Y or Z.
         dimension: char,
-        /// The requested size, including partial planes.
         size: u32,
         most: u32,
     },
     #[error("a partial plane of {found} nodes in {dimension} exceeds the torus of {torus}")]
     Overhang {
-        /// X or Y.
         dimension: char,
-        /// The requested size.
         found: u8,
-        /// The size of the torus in that dimension.
         torus: u8,
     },
-    /// A partial plane as large as the torus: two names for one shape would compare unequal.
+    /// A partial plane is as large as the torus. Rejected because two names for one shape would
+    /// compare unequal.
     #[error("a partial plane is full: increase Z of the torus instead")]
     Full,
     /// With partial planes, rings in Z need a dateline ordinate that every column has and that is
@@ -82,11 +75,11 @@ pub enum ShapeError {
 }
 
 impl Shape {
-    /// A torus of `size` nodes, with `partial` planes above it, lowest first: X, Y and number of
-    /// planes.
+    /// A torus of `size` nodes, with `partial` planes above it, lowest first, given as X, Y and
+    /// number of planes.
     ///
     /// # Errors
-    /// If the machine cannot exist, or does not fit into addresses.
+    /// If the machine is impossible or does not fit into addresses.
     pub fn new(size: [u8; 3], partial: Vec<[u8; 3]>) -> Result<Self, ShapeError> {
         check(size, &partial)?;
         let even = |size: &[u8; 3]| size[0].is_multiple_of(2) && size[1].is_multiple_of(2);
@@ -129,7 +122,7 @@ impl Shape {
             for node in 0..self.nodes() {
                 let ring = self.ring(node, dimension);
                 if ring.nodes[0] != node {
-                    continue; // Wired from the first of the ring.
+                    continue; // Wired from the first node of the ring.
                 }
                 let wraps = ring
                     .closed
@@ -143,7 +136,7 @@ impl Shape {
         }
     }
 
-    /// The number of nodes; they are numbered from 0.
+    /// Number of nodes, which are numbered from 0.
     pub fn nodes(&self) -> u32 {
         self.places.len() as u32
     }
@@ -153,12 +146,10 @@ impl Shape {
         self.size
     }
 
-    /// The partial planes, lowest first.
     pub fn partial(&self) -> &[[u8; 3]] {
         &self.partial
     }
 
-    /// Whether nodes are numbered in blocks of four.
     pub fn in_fours(&self) -> bool {
         self.in_fours
     }
@@ -178,7 +169,7 @@ impl Shape {
         (node != NONE).then_some(node)
     }
 
-    /// The neighbour of a node in `direction`, if it has one.
+    /// The neighbour of a node in `direction`, if there is one.
     ///
     /// # Panics
     /// If the node does not exist.
@@ -216,11 +207,11 @@ impl Shape {
 
     /// Directions whose rings have their dateline at `node`, one bit each.
     ///
-    /// The dateline of a plus direction is the lowest ordinate, that of a minus direction the
-    /// highest, its mirror image. With partial planes it is ordinate 1 for +Z, in all columns: the
-    /// initial hop of the uppermost node of a column leads to ordinate 0 and must not lead into a
-    /// dateline (T3E sec. 3.1), and if other columns kept ordinate 0, initial hops could bypass the
-    /// datelines of both by changing columns. Open lines need none.
+    /// The dateline of a plus direction is the lowest ordinate; that of a minus direction is its
+    /// mirror image, the highest. With partial planes the dateline of +Z is ordinate 1, in all
+    /// columns: the initial hop of the uppermost node of a column leads to ordinate 0 and must not
+    /// lead into a dateline (T3E sec. 3.1). If other columns kept ordinate 0, initial hops could
+    /// bypass both datelines by changing columns. Open lines need none.
     ///
     /// # Panics
     /// If the node does not exist.
@@ -238,7 +229,7 @@ impl Shape {
         bits
     }
 
-    /// The Z ordinate of a node's neighbour in +Z; its own if it has none.
+    /// The Z ordinate of a node's neighbour in +Z, or its own if there is none.
     ///
     /// # Panics
     /// If the node does not exist.
@@ -247,7 +238,7 @@ impl Shape {
         self.place(above).0[2]
     }
 
-    /// The registers of a node whose packets change channels only at the dateline.
+    /// The registers of a node that let packets change channels only at the dateline.
     ///
     /// # Panics
     /// If the node does not exist.
@@ -268,7 +259,7 @@ impl Shape {
     }
 }
 
-/// Checks that such a machine can exist.
+/// Checks that the machine is possible.
 fn check(size: [u8; 3], partial: &[[u8; 3]]) -> Result<(), ShapeError> {
     let names = ['X', 'Y', 'Z'];
     for block in core::iter::once(&size).chain(partial) {
@@ -338,7 +329,7 @@ impl FromStr for Shape {
     }
 }
 
-/// The three numbers of `8x4x2`.
+/// Parses three numbers such as `8x4x2`.
 fn block(text: &str) -> Result<[u8; 3], ShapeError> {
     let number = |digits: &str| {
         let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -377,7 +368,7 @@ mod tests {
                 assert_eq!(to, (from + step) % shape.size()[dimension]);
             }
         }
-        // X first, since a size is odd.
+        // X first, since one size is odd.
         assert_eq!(shape.place(5), Place([1, 1, 0]));
         assert_eq!(shape.node(Place([4, 0, 0])), None);
         assert_eq!(shape.node(Place([16, 0, 0])), None, "outside the address");
@@ -417,13 +408,13 @@ mod tests {
         assert_eq!(up([3, 4, 7]), Some(at([3, 4, 10])));
         assert_eq!(up([3, 4, 10]), Some(at([3, 4, 0])));
         assert_eq!(shape.plus_z(at([7, 3, 9])), 0);
-        // A row as long as the torus is closed, a shorter one is not.
+        // A row as long as the torus is closed, but a shorter one is not.
         assert!(shape.ring(at([0, 0, 8]), 0).closed);
         assert!(!shape.ring(at([0, 0, 8]), 1).closed);
         assert_eq!(shape.neighbour(at([0, 3, 8]), Direction::PlusY), None);
         assert_eq!(shape.neighbour(at([0, 0, 10]), Direction::MinusX), None);
         assert!(shape.neighbour(at([0, 0, 10]), Direction::MinusY).is_some());
-        // Each node without a link has none back either.
+        // A node without a link has no link back either.
         for (from, direction, to) in shape.links() {
             assert_eq!(shape.neighbour(to, direction.opposite()), Some(from));
         }

@@ -2,16 +2,16 @@
 
 use super::entry::Entry;
 
-/// Entries of the look-up table of a router (T3E sec. 2).
+/// Number of entries in the look-up table of a router (T3E sec. 2).
 pub const TABLE_ENTRIES: usize = 544;
 
-/// Processors that share an entry in machines of more than [`TABLE_ENTRIES`] processors.
+/// Number of processors that share an entry in machines of more than [`TABLE_ENTRIES`] processors.
 pub const GROUP: usize = 4;
 
-/// Encoding of an empty entry: no path exists.
+/// Encoding of an empty entry, which means that there is no path.
 pub const NO_ROUTE: u32 = u32::MAX;
 
-/// The table entry for logical processor `pe`; `None` if no path exists.
+/// The table entry for logical processor `pe`; `None` if there is no path.
 ///
 /// With groups of four, "the two low bits of the logical node address are untranslated" (T3E sec.
 /// 2): bit 0 is the lowest bit of the X ordinate, and bit 1 that of Y.
@@ -27,7 +27,7 @@ pub fn look_up(table: &[u32], in_fours: bool, pe: u32) -> Option<Entry> {
     Some(entry)
 }
 
-/// The look-up tables of a machine: a route from each node to each logical processor.
+/// The look-up tables of a machine, with routes from each node to each logical processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tables {
     pub(super) entries: Vec<Box<[u32]>>,
@@ -44,17 +44,15 @@ impl Tables {
         &self.entries[node as usize]
     }
 
-    /// Whether an entry serves four processors.
     pub fn in_fours(&self) -> bool {
         self.destinations.len() > TABLE_ENTRIES
     }
 
-    /// The node of each logical processor.
     pub fn destinations(&self) -> &[u32] {
         &self.destinations
     }
 
-    /// The route from a node to a logical processor, if any.
+    /// The route from a node to a logical processor, if there is one.
     ///
     /// # Panics
     /// If the node does not exist.
@@ -62,7 +60,7 @@ impl Tables {
         look_up(self.of(node), self.in_fours(), pe)
     }
 
-    /// Pairs of node and logical processor without a route, though the node is not isolated. Of
+    /// Pairs of a node that is not isolated and a logical processor to which it has no route. Of
     /// four processors that share an entry all are listed, unless one route serves all that are not
     /// isolated.
     pub fn unreachable(&self) -> &[(u32, u32)] {

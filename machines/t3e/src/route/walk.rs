@@ -9,25 +9,21 @@ use super::entry::Entry;
 use super::registers::RouteRegisters;
 use super::shape::Shape;
 
-/// A deterministic channel of a link. Requests and responses have separate channels, used alike.
+/// A deterministic channel of a link. Requests and responses have separate channels with the same
+/// use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Channel {
-    /// The sending node.
     pub node: u32,
-    /// The direction of the link.
     pub direction: Direction,
-    /// The channel's number, 0 or 1.
     pub vc: u8,
 }
 
-/// Why a packet does not reach its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stray {
     #[error("node {node} has no working link in {direction}")]
     NoLink {
-        /// The node the packet has reached.
+        /// The node that the packet has reached.
         node: u32,
-        /// The direction the packet should take.
         direction: Direction,
     },
     #[error("the packet loops")]
@@ -42,7 +38,7 @@ pub enum Stray {
 /// deterministic choice.
 ///
 /// # Errors
-/// If the packet does not arrive there.
+/// If the packet does not arrive.
 ///
 /// # Panics
 /// If a node does not exist or has no registers.
@@ -57,7 +53,7 @@ pub fn walk(
     let mut channels = Vec::new();
     let mut node = from;
     let mut arrival = Err(entry.initial);
-    // A channel that is taken twice is taken for ever.
+    // A packet that takes a channel twice takes it for ever.
     let most = shape.nodes() as usize * Direction::ALL.len() * 2;
     while channels.len() <= most {
         let (direction, vc) = match decide(&registers[node as usize], &entry.tag, arrival) {
@@ -88,14 +84,13 @@ pub fn walk(
 /// A search through all minimal paths of packets, reused between packets.
 #[derive(Clone, Debug)]
 pub struct Roam {
-    /// By node: the last search that visited it.
+    /// The last search that visited each node.
     seen: Vec<u32>,
     search: u32,
     stack: Vec<u32>,
 }
 
 impl Roam {
-    /// A search over the nodes of `shape`.
     pub fn new(shape: &Shape) -> Self {
         Self {
             seen: vec![0; shape.nodes() as usize],
@@ -104,13 +99,15 @@ impl Roam {
         }
     }
 
-    /// Whether an adaptive packet with `tag` can go in every direction that it still has to travel,
-    /// from `from` and from every node it reaches that way. If not, adaptivity must be off: "it may
-    /// attempt to take a broken path" (T3E sec. 2.4). A router offers only one of these directions;
-    /// that all of them count follows T3E sec. 2 ("a faulty link in one of the minimal paths"), and
-    /// covers routers that offer others. Adaptivity must also be off where a line lacks the
-    /// ordinate that the packet looks for: near partial planes it would travel around a column,
-    /// past the ordinate where it should have left it.
+    /// Whether an adaptive packet with `tag` can go in every remaining direction, from `from` and
+    /// from every node that it reaches in this way. If not, adaptivity must be off: "it may attempt
+    /// to take a broken path" (T3E sec. 2.4). A router offers only one of these directions. All of
+    /// them count here, according to T3E sec. 2 ("a faulty link in one of the minimal paths"),
+    /// which covers routers that offer others.
+    ///
+    /// Adaptivity must also be off where a line lacks the ordinate that the packet needs: near
+    /// partial planes the packet would travel around a column, past the ordinate where it should
+    /// have left it.
     ///
     /// # Panics
     /// If the node does not exist.

@@ -1,17 +1,17 @@
-//! Flits arriving at a port, and when they become ready for the crossbar.
+//! Flits that arrive at a port, and the cycles in which they become ready for the crossbar.
 
 use std::collections::VecDeque;
 
-/// Maximum, in cycles, of the advance notice of flits plus their time in the stages of an input.
+/// Maximum sum, in cycles, of a flit's advance notice and its time in the stages of an input.
 pub(super) const SLOTS: usize = 16;
 const SLOT_BITS: u32 = 4;
 
-/// Flits from arrival, one per cycle as on the wires, until they have passed the stages of their
-/// input: by arrival cycle modulo [`SLOTS`], the channel plus one, or zero.
+/// Flits from their arrival, one per cycle as on the wires, until they have passed the stages of
+/// their input. For each arrival cycle modulo [`SLOTS`] it holds the channel plus one, or zero.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Arrivals(u64);
 
-/// Flits that arrived at once, in a frame, and have yet to enter one by one: channel and number.
+/// Flits that arrived at once, in a frame, and must enter one by one: channel and number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Frames(VecDeque<(u8, u32)>);
 
@@ -25,7 +25,7 @@ impl Frames {
         !self.0.is_empty()
     }
 
-    /// Takes all flits up to the next change of channel. Returns the channel and their number.
+    /// Takes all flits up to the next change of channel, and returns the channel and their number.
     pub fn take(&mut self) -> Option<(usize, u16)> {
         let (vc, flits) = self.0.pop_front()?;
         let now = u16::try_from(flits).unwrap_or(u16::MAX);
@@ -35,7 +35,6 @@ impl Frames {
         Some((vc.into(), now))
     }
 
-    /// Takes the next flit. Returns its channel.
     pub fn next(&mut self) -> Option<usize> {
         let (vc, flits) = self.0.front_mut()?;
         let vc = usize::from(*vc);
@@ -54,7 +53,7 @@ const fn at(cycle: u64) -> u32 {
 }
 
 impl Arrivals {
-    /// Records a flit of `vc` that arrives in `cycle`, in which no other does.
+    /// Records a flit of `vc` that arrives in `cycle`, in which no other flit arrives.
     #[inline]
     pub fn announce(&mut self, cycle: u64, vc: usize) {
         debug_assert!(
@@ -64,20 +63,19 @@ impl Arrivals {
         self.0 |= (vc as u64 + 1) << at(cycle);
     }
 
-    /// Whether any flit is under way.
     #[inline]
     pub fn any(self) -> bool {
         self.0 != 0
     }
 
-    /// The channel of the flit that arrives in `cycle` and enters the stages; there must be one.
+    /// The channel of the flit that arrives in `cycle` and enters the stages. There must be one.
     #[inline]
     pub fn at(self, cycle: u64) -> usize {
         (self.0 >> at(cycle) & 0xf) as usize - 1
     }
 
-    /// Removes the flit that arrived in `cycle`, as it leaves the stages or bypasses them. Returns
-    /// its channel.
+    /// Removes the flit that arrived in `cycle` when it leaves the stages or bypasses them, and
+    /// returns its channel.
     #[inline]
     pub fn take(&mut self, cycle: u64) -> usize {
         let vc = self.at(cycle);

@@ -1,6 +1,6 @@
-//! Barrier and maintenance flits in a router: taken in at once, sent before other flits. For
-//! barrier packets this is T3E sec. 6; of maintenance packets T3E sec. 8 says only that they have
-//! no flow control, so their priority is our choice.
+//! Barrier and maintenance flits in a router, which are accepted at once and sent before other
+//! flits. For barrier packets this follows T3E sec. 6. For maintenance packets T3E sec. 8 says only
+//! that they have no flow control; their priority is phitwire's choice.
 
 use phitwire_framing::t3e::barrier::Message;
 use phitwire_framing::t3e::flit::{Control, Flit, FlitKind};
@@ -14,16 +14,16 @@ use crate::link::{FlitEnd, FlitInput};
 use phitwire::chip::Links;
 use phitwire::kit::bits;
 
-/// How many flits a port takes in and sends per run.
+/// How many flits a port accepts and sends per run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
     /// One each, as in a clock.
     Clock,
-    /// All available.
+    /// All available flits.
     Free,
 }
 
-/// Barriers and maintenance packets of a router, and the ports that they need.
+/// Barrier units and maintenance packets of a router, and the ports that they need.
 #[derive(Debug, Default)]
 pub(super) struct Urgent {
     pub barriers: BarrierRouter,
@@ -32,9 +32,9 @@ pub(super) struct Urgent {
     pub corrected: u64,
     /// Ports with urgent flits to read, one bit each.
     arrived: u8,
-    /// Ports whose link refused a barrier flit when last tried, one bit each.
+    /// Ports whose link refused the last barrier flit, one bit each.
     blocked: u8,
-    /// Ports read from or written to.
+    /// Ports that were read or written.
     moved: u64,
 }
 
@@ -45,37 +45,36 @@ impl Urgent {
         self.arrived |= 1 << port;
     }
 
-    /// Records that the link of `port` may take flits again.
+    /// Records that the link of `port` may accept flits again.
     #[inline]
     pub fn unblock(&mut self, port: usize) {
         self.blocked &= !(1 << port);
     }
 
-    /// Gives up packets over the link of `port`, which has a new session.
+    /// Gives up packets on the link of `port`, which has a new session.
     pub fn cut(&mut self, port: usize) {
         self.maintenance.cut(port);
     }
 
-    /// Ports by which a barrier message can leave.
     #[inline]
     fn leaving(&self) -> PortSet {
         PortSet::from_bits(self.barriers.pending_ports().bits() & !self.blocked)
     }
 
-    /// Whether something can move now.
+    /// Whether a flit can move now.
     #[inline]
     pub fn has_work(&self) -> bool {
         self.arrived != 0 || !self.leaving().is_empty() || self.maintenance.sending() != 0
     }
 
-    /// Ports read from or written to since the last call.
+    /// Ports that were read or written since the last call.
     #[inline]
     pub fn take_moved(&mut self) -> u64 {
         core::mem::take(&mut self.moved)
     }
 
-    /// Takes in arrived flits, one per port in a clock, and sends what is pending. Returns the
-    /// ports that flits left by. Passes requests for this router to `execute`, which calls
+    /// Accepts arrived flits, one per port in a clock, and sends pending ones. Returns the ports by
+    /// which flits left. Passes requests for this router to `execute`, which calls
     /// [`Maintenance::reply`].
     pub fn run(
         &mut self,
@@ -84,7 +83,7 @@ impl Urgent {
         mut execute: impl FnMut(&mut Self, &MaintenancePacket, &Links<FlitEnd>),
     ) -> u8 {
         let mut used = 0;
-        // Send packets begun here first, so that they keep their port.
+        // Send packets that began here first, so that they keep their port.
         for out in bits(self.maintenance.sending().into()) {
             while let Some(flit) = self.maintenance.next_flit(out) {
                 self.send(out, flit, links);
@@ -115,7 +114,7 @@ impl Urgent {
         used
     }
 
-    /// Handles an arrived flit. Returns the port it left by, which is not in `used`.
+    /// Handles an arrived flit. Returns the port by which it left, which is not in `used`.
     fn take(
         &mut self,
         (port, flit): (usize, Flit),
@@ -140,7 +139,7 @@ impl Urgent {
         }
     }
 
-    /// Handles an arrived barrier message; those that do not fit are counted.
+    /// Handles an arrived barrier message. Messages that do not fit are only counted.
     fn take_message(&mut self, from: Port, word: u64) {
         let corrected = match Message::decode(word) {
             Ok(_) => None,
@@ -155,7 +154,7 @@ impl Urgent {
         };
     }
 
-    /// Sends a maintenance flit; if the link refuses it, its packet is lost.
+    /// Sends a maintenance flit. If the link refuses it, its packet is lost.
     fn send(&mut self, out: usize, flit: Flit, links: &mut Links<FlitEnd>) {
         let taken = links.end_mut(out).is_some_and(|end| end.push_urgent(flit));
         match taken {
@@ -164,7 +163,7 @@ impl Urgent {
         }
     }
 
-    /// Sends barrier messages by a port while its link takes them.
+    /// Sends barrier messages by a port while its link accepts them.
     fn send_messages(&mut self, port: Port, pace: Pace, used: &mut u8, links: &mut Links<FlitEnd>) {
         let number = port.index();
         const { assert!(Port::COUNT == PORTS) };

@@ -30,7 +30,6 @@ use phitwire::trace::{Outlooks, Watch};
 
 pub type T3eRouter = Chip<RouterCore>;
 
-/// Configuration of a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouterRegisters {
     /// Position of the router, and the channels of its rings.
@@ -38,8 +37,8 @@ pub struct RouterRegisters {
     pub table: LookUpTable,
     /// The logical "who am I": the processor's number.
     pub processor: u16,
-    /// Ports closed to requests and responses, one bit each: the nodes behind them are isolated
-    /// (T3E sec. 9). Maintenance packets and barrier messages pass.
+    /// Ports closed to requests and responses because the nodes behind them are isolated, one bit
+    /// each (T3E sec. 9). Maintenance packets and barrier messages still pass.
     pub cut_off: u8,
     /// Processor numbers by the positions where paths end.
     pub names: Arc<Names>,
@@ -51,7 +50,7 @@ pub struct RouterCore {
     urgent: Urgent,
     /// Ports whose link may have a new session, one bit each.
     changed: u64,
-    /// Session counts of the links when last checked.
+    /// Session counts of the links at the last check.
     sessions: [u64; PORTS],
 }
 
@@ -78,12 +77,11 @@ impl RouterCore {
         &mut self.urgent.barriers
     }
 
-    /// Routes waiting packets again, since tables or registers have changed.
+    /// Routes waiting packets again after tables or registers have changed.
     pub(super) fn route_again(&mut self) {
         self.crossbar.decide_anew();
     }
 
-    /// Calls `visit` with every counter.
     pub(super) fn each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
         self.crossbar.counters().for_each(&mut *visit);
         let urgent = &self.urgent;
@@ -101,7 +99,7 @@ impl RouterCore {
         maintenance.for_each(|counter, value| tell("maintenance.", counter, value));
     }
 
-    /// Moves barrier and maintenance flits. Returns the ports that they left by.
+    /// Moves barrier and maintenance flits, and returns the ports by which they left.
     fn run_urgent(&mut self, pace: Pace, links: &mut Links<FlitEnd>) -> u8 {
         let mut requests = Vec::new();
         let keep = |_: &mut Urgent, packet: &MaintenancePacket, _: &Links<FlitEnd>| {
@@ -114,7 +112,6 @@ impl RouterCore {
         used
     }
 
-    /// Executes a maintenance request and replies.
     fn execute(&mut self, request: &MaintenancePacket) {
         let register = request.register;
         let (command, value) = match request.command {
@@ -167,7 +164,7 @@ impl ChipCore for RouterCore {
         }
         crossbar.rename(names);
         crossbar.set_cut_off(cut_off);
-        // Start with all links down, until they report that they are up.
+        // All links start as down, until they report that they are up.
         (0..PORTS).for_each(|port| crossbar.set_down(port, true));
         Self {
             crossbar,
@@ -212,7 +209,7 @@ impl ChipCore for RouterCore {
     fn run_until(&mut self, limit: u64, links: &mut Links<FlitEnd>) {
         self.follow_links(links);
         while self.urgent.has_work() && self.crossbar.cycle() < limit {
-            // Keep other flits off these wires: urgent flits have them in this clock.
+            // Urgent flits have these wires in this clock, so keep other flits off them.
             let used = self.run_urgent(Pace::Clock, links);
             let wires = |links: &mut Links<FlitEnd>, taken| {
                 for port in bits(used.into()) {

@@ -29,19 +29,19 @@ use crate::route::{Arrival, Decision, RouteRegisters, decide};
 use phitwire::kit::bits;
 use phitwire::trace::Watch;
 
-/// Cycles from a port's pins, and from the processor's, to the crossbar: with
-/// [`LINK_CYCLES`](super::LINK_CYCLES) six for a turn, and ten at the source, where the look-up
-/// table is (T3E table 2).
+/// Number of cycles from a port's pins, and from the processor's, to the crossbar. Together with
+/// [`LINK_CYCLES`](super::LINK_CYCLES) these are six for a turn, and ten at the source, which has
+/// the look-up table (T3E table 2).
 const STAGES: [u64; PORTS] = [3, 3, 3, 3, 3, 3, 7];
-/// Inputs: one per port, and one for packets that the router has taken into its memory.
+/// Number of inputs: one per port, and one for packets that the router has moved to its memory.
 const INPUTS: usize = PORTS + 1;
-/// The input of packets from the memory.
+/// The input for packets from the memory.
 const MEMORY: usize = PORTS;
-/// Cycles without a flit after which nothing will move until something arrives: by then every
-/// channel of an input has had two turns.
+/// Number of cycles without a flit after which nothing will move until a flit arrives: by then
+/// every channel of an input has had two turns.
 const QUIET_CYCLES: u32 = 2 * VCS as u32 + 2;
 
-/// The crossbar with its inputs and outputs, without links.
+/// The crossbar with its inputs and outputs, but without links.
 #[derive(Debug)]
 pub struct Crossbar {
     /// Routes packets in the network.
@@ -53,7 +53,7 @@ pub struct Crossbar {
     /// Processor numbers by the positions where paths end.
     names: KnownNames,
     memory: Memory,
-    /// Ports whose link is down, one bit each.
+    /// Ports with a failed link, one bit each.
     down: u8,
     /// Isolated ports, one bit each.
     cut_off: u8,
@@ -67,13 +67,12 @@ pub struct Crossbar {
     outputs: [Output; PORTS],
     arrivals: [Arrivals; PORTS],
     frames: [Frames; PORTS],
-    /// Ports with frames whose flits have not all been taken in, one bit each.
+    /// Ports with frames whose flits have not all entered, one bit each.
     framed: u8,
-    /// By cycle, ports at which a flit arrives, one bit each.
+    /// Ports at which a flit arrives, by cycle, one bit each.
     coming: [u8; SLOTS],
-    /// By cycle, ports at which a flit leaves the stages, one bit each.
+    /// Ports at which a flit leaves the stages, by cycle, one bit each.
     ripening: [u8; SLOTS],
-    /// Number of flits in the stages.
     in_stages: u32,
     /// Inputs with flits that are ready, one bit each.
     ready: u8,
@@ -84,14 +83,13 @@ pub struct Crossbar {
     awake: bool,
     /// State of the packet grain; `None` if flits move singly.
     whole: Option<Box<Whole>>,
-    /// Ports that were read from or written to.
+    /// Ports that were read or written.
     moved: u64,
     counters: CrossbarCounters,
-    /// Trace of passing packets, while tracing.
+    /// Set while tracing; records passing packets.
     watch: Option<Box<Watch>>,
 }
 
-/// Decisions of a cycle.
 #[derive(Default)]
 struct Cycle {
     /// Outputs whose wires are taken, one bit each.
@@ -151,7 +149,7 @@ impl Crossbar {
         }
     }
 
-    /// Skips to `cycle`; nothing moved until then.
+    /// Skips to `cycle`, up to which nothing moved.
     #[inline]
     pub fn rest_until(&mut self, cycle: u64) {
         debug_assert!(
@@ -161,7 +159,7 @@ impl Crossbar {
         self.cycle = self.cycle.max(cycle);
     }
 
-    /// Wakes the crossbar, since a credit arrived or a link came up.
+    /// Wakes the crossbar after a credit arrived or a link came up.
     #[inline]
     pub fn wake(&mut self) {
         self.quiet = 0;
@@ -172,13 +170,13 @@ impl Crossbar {
         self.cycle
     }
 
-    /// The next cycle in which something can move; `None` until something arrives.
+    /// The next cycle in which a flit can move; `None` until a flit arrives.
     #[inline]
     pub fn next_cycle(&self) -> Option<u64> {
         self.awake.then_some(self.cycle)
     }
 
-    /// Ports read from or written to since the last call, one bit each.
+    /// Ports that were read or written since the last call, one bit each.
     #[inline]
     pub fn take_moved(&mut self) -> u64 {
         core::mem::take(&mut self.moved)
@@ -188,7 +186,7 @@ impl Crossbar {
         &self.counters
     }
 
-    /// Prefetches what every cycle needs.
+    /// Prefetches the data that every cycle needs.
     #[inline]
     pub fn fetch(&self) {
         for port in 0..PORTS {
@@ -202,7 +200,7 @@ impl Crossbar {
         prefetch_index(core::slice::from_ref(&self.registers), 0);
     }
 
-    /// Flits in the inputs that the crossbar knows of.
+    /// Number of flits in the inputs that the crossbar knows of.
     pub fn flits(&self) -> u64 {
         let held = self.inputs[..PORTS].iter().flat_map(|input| input.held);
         held.map(u64::from).sum()
@@ -254,7 +252,7 @@ impl Crossbar {
 
     /// Routes a header that has reached the front of a virtual channel.
     fn look_at(&mut self, port: usize, vc: usize, ports: &mut impl FlitPorts) {
-        // Let responses proceed while quiesced, or requests under way would never drain.
+        // Responses proceed while quiesced, because requests in flight would never drain otherwise.
         let is_new = port == MEMORY || port == PROCESSOR && vc == vc::REQUEST;
         if self.inputs[port].fronts[vc] != Front::Unknown || self.quiesced && is_new {
             return;
@@ -262,7 +260,7 @@ impl Crossbar {
         let word = self.word(port, vc, ports);
         let front = match Header::parse(word) {
             Ok((header, _)) => self.route(port, vc, word, header),
-            // Discard it, though inputs already reject unreadable headers.
+            // Discard the packet, although inputs already reject unreadable headers.
             Err(_) => Front::Discarded { left: 1 },
         };
         self.set_front(port, vc, front);
@@ -271,7 +269,6 @@ impl Crossbar {
         }
     }
 
-    /// Sets the front of `vc`.
     #[inline]
     fn set_front(&mut self, port: usize, vc: usize, front: Front) {
         if let Front::Waiting(wants) = front {
@@ -283,7 +280,6 @@ impl Crossbar {
         self.inputs[port].fronts[vc] = front;
     }
 
-    /// Routes a packet with this header.
     #[inline(always)]
     fn route(&mut self, port: usize, from: usize, word: u64, mut header: Header) -> Front {
         let vc = from;
@@ -323,7 +319,7 @@ impl Crossbar {
                 deterministic: (direction, vc),
                 adaptive,
             } => {
-                // If both are the same output, take the deterministic channel (T3E sec. 7).
+                // If both are the same output, use the deterministic channel (T3E sec. 7).
                 let adaptive = adaptive.filter(|other| *other != direction);
                 let adaptive = adaptive.map(|direction| direction as u8);
                 let adaptive = adaptive.filter(|out| self.dead >> out & 1 == 0);
@@ -333,7 +329,7 @@ impl Crossbar {
         self.inputs[port].headers[from] = word;
         let wants = Wants::new(flits, (out, vc as u8), adaptive);
         match self.follows_kept(port, &header) {
-            // Without room the front stays unknown: the next turn tries again.
+            // Without room the front stays unknown, and the next turn tries again.
             true => {
                 let kept = self.keep(number(port, from), wants, &header);
                 kept.unwrap_or(Front::Unknown)
@@ -342,7 +338,6 @@ impl Crossbar {
         }
     }
 
-    /// Collects the requests of all inputs for outputs.
     fn collect_requests(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
         for port in bits(u64::from(self.ready)) {
             if !self.has_path(port) {
@@ -400,8 +395,8 @@ impl Crossbar {
         }
     }
 
-    /// Enters those channels won by the header at the front of `vc` that can send. A header that
-    /// won none lets another channel of its input request.
+    /// Enters those channels won by the header at the front of `vc` on which it can send. If there
+    /// is none, another channel of its input may request.
     #[inline]
     fn claim(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &impl FlitPorts) {
         let Front::Waiting(wants) = self.inputs[port].fronts[vc] else {
@@ -432,7 +427,7 @@ impl Crossbar {
         }
         if !goes {
             self.inputs[port].give_up();
-            // Move a response of the processor into the memory too: while it waits, the processor
+            // Move responses of the processor to the memory too: while one waits, the processor
             // serves no requests, and these fill the network.
             let in_the_way = port < PROCESSOR || port == PROCESSOR && vc == vc::RESPONSE;
             if self.dead >> wants.out() & 1 != 0 && in_the_way {
@@ -441,10 +436,10 @@ impl Crossbar {
         }
     }
 
-    /// Selects a channel to send for every output.
+    /// Selects a sending channel for every output.
     #[inline]
     fn arbitrate(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
-        // A packet that goes straight through takes the wires of its output; an owner with nothing
+        // A packet that goes straight through takes the wires of its output; an owner with no flit
         // to send now loses them.
         for out in bits(u64::from(self.held & !cycle.sending & !cycle.used)) {
             self.outputs[out].bubble();
@@ -457,16 +452,16 @@ impl Crossbar {
             self.held |= 1 << out;
             let who = usize::from(self.outputs[out].owner(to));
             let (port, vc) = (who / VCS, who % VCS);
-            // An input that wins two outputs takes the adaptive channel (T3E sec. 7).
+            // An input that wins two outputs uses the adaptive channel (T3E sec. 7).
             if won >> port & 1 == 0 || to == vc::ADAPTIVE {
                 won |= 1 << port;
                 winners[port] = (out as u8, to as u8, vc as u8);
             }
         }
         // Wires that are never idle never become free for an adaptive channel. A header that won
-        // nothing else lets another channel of its input request: that one may hold the
-        // deterministic channel the header waits for ("guarantees forward progress to all packets",
-        // T3E sec. 7).
+        // nothing else lets another channel of its input request, because that one may hold the
+        // deterministic channel for which the header waits ("guarantees forward progress to all
+        // packets", T3E sec. 7).
         for port in bits(u64::from(cycle.adaptive_only & !won)) {
             self.inputs[port].give_up();
         }
@@ -482,8 +477,8 @@ impl Crossbar {
         }
     }
 
-    /// Whether a packet under way on `to` keeps the wires of `out` in this cycle regardless of
-    /// other requests: it needs no arbitration until its last flit.
+    /// Whether a packet in progress on `to` keeps the wires of `out` in this cycle regardless of
+    /// other requests. It needs no arbitration until its last flit.
     #[inline]
     fn keeps_wires(&self, out: usize, to: usize, cycle: &Cycle) -> bool {
         self.whole.is_none() && self.outputs[out].has_wires(to) && cycle.used >> out & 1 == 0
@@ -564,7 +559,7 @@ impl Crossbar {
         self.counters.flits += 1;
     }
 
-    /// Continues with the next packet of `vc`, since the last flit of this one has left.
+    /// Continues with the next packet of `vc` after the last flit of this one has left.
     #[inline]
     fn next_packet(&mut self, port: usize, vc: usize, ports: &mut impl FlitPorts) {
         let input = &mut self.inputs[port];
@@ -578,7 +573,6 @@ impl Crossbar {
     }
 }
 
-/// The slot of a cycle.
 #[inline]
 const fn slot(cycle: u64) -> usize {
     cycle as usize % SLOTS

@@ -1,18 +1,18 @@
-//! An input of the crossbar: one path for all its virtual channels.
+//! An input of the crossbar, with one path for all its virtual channels.
 
 use phitwire_framing::t3e::flit::VCS;
 
-/// No port or channel.
+/// Stands for no port or channel.
 pub(super) const NONE: u8 = u8::MAX;
 
-/// The outputs that a packet at the front of a virtual channel may take, in one register, since
-/// every router reads them for every packet.
+/// The outputs that a packet at the front of a virtual channel may take. Fits a register, since
+/// every router reads it for every packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wants(u32);
 
 impl Wants {
     /// A packet of `flits` flits that may take its deterministic output, on channel `vc` there, or
-    /// the adaptive channel of another one.
+    /// the adaptive channel of another output.
     #[inline]
     pub const fn new(flits: u8, (out, vc): (u8, u8), adaptive: Option<u8>) -> Self {
         let adaptive = match adaptive {
@@ -27,13 +27,11 @@ impl Wants {
         self.0 as u8
     }
 
-    /// The deterministic output.
     #[inline]
     pub const fn out(self) -> u8 {
         (self.0 >> 8) as u8
     }
 
-    /// The channel of the deterministic output.
     #[inline]
     pub const fn vc(self) -> u8 {
         (self.0 >> 16) as u8
@@ -60,15 +58,14 @@ impl core::fmt::Debug for Wants {
     }
 }
 
-/// Front of a virtual channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Front {
-    /// No packet, or not yet routed.
+    /// No packet, or a packet that is not routed yet.
     #[default]
     Unknown,
-    /// A header whose packet has won no output yet.
+    /// A header that has won no output yet.
     Waiting(Wants),
-    /// The rest of a packet under way.
+    /// The rest of a packet in progress.
     Flowing { out: u8, vc: u8, left: u8 },
     /// The rest of a discarded packet.
     Discarded { left: u8 },
@@ -76,21 +73,21 @@ pub(super) enum Front {
     Kept { left: u8 },
 }
 
-/// An input; the fields needed every cycle share a cache line.
+/// An input. The fields that are needed in every cycle share a cache line.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Input {
     /// Channels with flits ready for the crossbar, one bit each.
     pub channels: u8,
-    /// Channels whose packet has won an output and whose header has not left, one bit each.
+    /// Channels whose packet has won an output but whose header has not left, one bit each.
     begins: u8,
     /// The channel that makes requests, or [`NONE`].
     chosen: u8,
     /// The channel to try first after the chosen one gives up.
     turn: u8,
-    /// Flits ready for the crossbar.
+    /// Number of flits that are ready for the crossbar.
     pub ready: [u16; VCS],
-    /// Flits that have arrived and not left.
+    /// Number of flits that have arrived but not left.
     pub held: [u16; VCS],
     pub fronts: [Front; VCS],
     /// Outgoing header flits of the routed packets at the front.
@@ -115,8 +112,8 @@ impl Default for Input {
 }
 
 impl Input {
-    /// The channel that makes requests: the same until it [gives up](Self::give_up) or runs dry.
-    /// `None` if no channel has flits.
+    /// The channel that makes requests, which stays the same until it [gives up](Self::give_up) or
+    /// has no flits. `None` if no channel has flits.
     #[inline]
     pub fn choose(&mut self) -> Option<usize> {
         if self.chosen != NONE {
@@ -143,7 +140,7 @@ impl Input {
         }
     }
 
-    /// Marks that the packet at the front of `vc` starts.
+    /// Marks the packet at the front of `vc` as started.
     #[inline]
     pub fn begin(&mut self, vc: usize) {
         self.begins |= 1 << vc;

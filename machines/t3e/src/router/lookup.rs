@@ -6,19 +6,20 @@ use prefetch_index::prefetch_index;
 use crate::route::Entry;
 
 pub const ENTRIES: usize = 544;
-/// Maximum number of processors: above [`ENTRIES`] of them an entry serves four.
+/// Maximum number of processors. Above [`ENTRIES`] of them an entry serves four.
 pub const MAX_PROCESSORS: usize = 4 * ENTRIES;
 
-/// A look-up table: for every processor its position and the route to it, or nothing.
+/// A look-up table with the position of every processor and the route to it, if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookUpTable {
     entries: Box<[Option<Entry>]>,
-    /// Whether an entry serves four processors: the two low bits of a number are not translated.
+    /// Whether an entry serves four processors, and the two low bits of a number are not
+    /// translated.
     in_fours: bool,
 }
 
 impl LookUpTable {
-    /// An empty table for this number of processors.
+    /// Creates an empty table for this number of processors.
     pub fn new(processors: usize) -> Self {
         let in_fours = processors > ENTRIES;
         let entries = if in_fours {
@@ -32,7 +33,6 @@ impl LookUpTable {
         }
     }
 
-    /// Whether an entry serves four processors.
     pub const fn is_in_fours(&self) -> bool {
         self.in_fours
     }

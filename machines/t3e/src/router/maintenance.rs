@@ -1,10 +1,10 @@
-//! Maintenance packets in a router (T3E sec. 8): a network without flow control, which works when
-//! nothing else does.
+//! Maintenance packets in a router (T3E sec. 8): a network without flow control, which works even
+//! if nothing else does.
 //!
-//! A flit leaves in the clock in which it arrives: the first selects the port, the others follow
-//! it. There are no buffers. If two packets want one output, the one already flowing survives; "one
-//! packet eats the other and then continues". A packet without hops left is at its target, which
-//! replies; a reply is for the requester here.
+//! A flit leaves in the clock in which it arrives: the first flit selects the port, and the others
+//! follow it. There are no buffers. If two packets need one output, the one already flowing
+//! survives: "one packet eats the other and then continues". A request without remaining hops is at
+//! its target, which replies; a reply without remaining hops is at its requester.
 
 use std::collections::VecDeque;
 
@@ -17,25 +17,25 @@ use phitwire_framing::t3e::maintenance::{
 use super::ports::PORTS;
 
 phitwire::counters! {
-    /// Counts maintenance packets of a router.
+    /// Counters of a router's maintenance packets.
     pub struct MaintenanceCounters {
         /// Packets forwarded.
         forwarded,
-        /// Requests started here.
+        /// Requests sent by this router.
         requested,
-        /// Replies to requests from here.
+        /// Replies to requests of this router.
         answered,
-        /// Registers read for others.
+        /// Registers read for other routers.
         reads,
-        /// Registers written for others.
+        /// Registers written for other routers.
         writes,
-        /// Requests rejected: unknown or read-only register, or bad value.
+        /// Requests rejected: unknown or read-only register, or invalid value.
         refused,
-        /// Packets eaten by one that was flowing.
+        /// Packets eaten by another packet.
         eaten,
-        /// Packets for a port whose link took no flit.
+        /// Packets for a port whose link accepted no flit.
         lost,
-        /// Packets damaged beyond correction, here or on the way.
+        /// Packets damaged beyond correction, here or earlier on their path.
         damaged,
         /// Flits with a corrected bit error.
         corrected,
@@ -44,30 +44,28 @@ phitwire::counters! {
     }
 }
 
-/// Maximum number of replies kept.
 const MAX_ANSWERS: usize = 64;
-/// Tags have seven bits.
+/// Number of tags, which have seven bits.
 const TAGS: u8 = 128;
-/// Holder number for packets that begin here.
+/// Holder number of packets that begin in this router.
 const HERE: u8 = PORTS as u8;
 
-/// Packet arriving at a port.
+/// State of a packet that arrives at a port.
 #[derive(Clone, Copy, Debug, Default)]
 enum Incoming {
-    /// No packet.
     #[default]
     Nothing,
     Through(Through),
-    /// A packet for this router of which the header has arrived.
+    /// A packet for this router, whose header has arrived.
     Header(MaintenanceHeader),
-    /// A packet for this router of which only the value is missing.
+    /// A packet for this router, of which only the value is missing.
     Trail(MaintenanceHeader, MaintenanceTrail),
     /// Discard the rest of the packet.
     Eaten,
 }
 
-/// A packet passing through to a port: its hop, how many of its flits have left, and the check of
-/// the last one.
+/// A packet that passes through to a port: its hop, how many of its flits have left, and the check
+/// of the last one.
 #[derive(Clone, Copy, Debug)]
 struct Through {
     out: u8,
@@ -76,18 +74,16 @@ struct Through {
     check: u16,
 }
 
-/// A packet begun or completed here: its flits, and how many have left.
+/// A packet that begins or is completed in this router: its flits, and how many have left.
 #[derive(Clone, Copy, Debug)]
 struct Outgoing {
     words: [u64; MAINTENANCE_FLITS],
     sent: u8,
 }
 
-/// What to do with a flit.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Taken {
     Nothing,
-    /// Send the flit by this port.
     Forward(usize, Flit),
     /// The flit completes a request to this router.
     Request(MaintenancePacket),
@@ -98,9 +94,9 @@ pub(super) struct Maintenance {
     incoming: [Incoming; PORTS],
     /// Senders by port: an input's number, or [`HERE`].
     holders: [Option<u8>; PORTS],
-    /// Packets begun or completed here, by output.
+    /// Packets that begin or are completed in this router, by output.
     outgoing: [Option<Outgoing>; PORTS],
-    /// Outputs in use by these packets, one bit each.
+    /// Outputs used by those packets, one bit each.
     sending: u8,
     next_tag: u8,
     answers: VecDeque<(u8, MaintenanceCommand, u64)>,
@@ -108,7 +104,7 @@ pub(super) struct Maintenance {
 }
 
 impl Maintenance {
-    /// Outputs by which a packet begun or completed here sends in the next clock, one bit each.
+    /// Outputs by which those packets send in the next clock, one bit each.
     #[inline]
     pub fn sending(&self) -> u8 {
         self.sending
@@ -156,7 +152,7 @@ impl Maintenance {
         }
     }
 
-    /// Completes a packet with made-up flits that nobody executes: the routers ahead have its
+    /// Completes a packet with invalid flits that no router executes. The routers ahead have its
     /// header and reserve a port for it until its last flit.
     fn end(&mut self, through: Through) {
         let value = MaintenancePacket::spoiled_value(through.check);
@@ -174,13 +170,13 @@ impl Maintenance {
         self.sending |= 1 << out;
     }
 
-    /// Stops sending a packet begun or completed here by `out`.
+    /// Stops sending a packet that begins or is completed in this router by `out`.
     fn stop(&mut self, out: usize) {
         self.outgoing[out] = None;
         self.sending &= !(1 << out);
     }
 
-    /// Gives up packets under way over a link that went down, in both directions.
+    /// Gives up packets on a link that went down, in both directions.
     pub fn cut(&mut self, port: usize) {
         self.give_up(port);
         let holder = self.holders[port].take();
@@ -188,7 +184,7 @@ impl Maintenance {
         self.let_go(port, holder);
     }
 
-    /// Takes the output `out` from `holder`; the rest of its packet is discarded.
+    /// Takes the output `out` from `holder`. The rest of the holder's packet is discarded.
     fn let_go(&mut self, out: usize, holder: Option<u8>) {
         match holder {
             Some(HERE) => self.stop(out),
@@ -263,7 +259,7 @@ impl Maintenance {
         trail.map(|(trail, _)| trail)
     }
 
-    /// Handles a packet that has arrived here.
+    /// Handles a packet whose path ends at this router.
     fn arrive(&mut self, packet: MaintenancePacket) -> Taken {
         if !packet.command.is_reply() {
             return Taken::Request(packet);
@@ -281,7 +277,7 @@ impl Maintenance {
         self.answers.push_back((tag, command, value));
     }
 
-    /// Gives up a packet of which the link of the port took no flit.
+    /// Gives up a packet of which the port's link accepted no flit.
     pub fn lose(&mut self, out: usize) {
         // No holder means that it was the last flit.
         let holder = self.holders[out].take();
@@ -300,10 +296,10 @@ impl Maintenance {
         self.set_out(reply);
     }
 
-    /// Sends a packet that begins here.
+    /// Sends a packet that begins in this router.
     fn set_out(&mut self, packet: MaintenancePacket) {
         let mut words = packet.words();
-        // Parsing never fails here: a packet begun here is undamaged.
+        // Parsing cannot fail here, because a packet that begins here is undamaged.
         let Some((mut header, _)) = MaintenanceHeader::parse(words[0]) else {
             return;
         };
@@ -328,7 +324,7 @@ impl Maintenance {
         self.send_by(out, Outgoing { words, sent: 0 });
     }
 
-    /// The next flit of a packet begun or completed here that leaves by `out`.
+    /// The next flit of a packet that begins or is completed in this router and leaves by `out`.
     pub fn next_flit(&mut self, out: usize) -> Option<Flit> {
         let own = self.outgoing[out].as_mut()?;
         let at = usize::from(own.sent);
@@ -341,8 +337,8 @@ impl Maintenance {
         Some(next)
     }
 
-    /// Sends a request to the router at the end of `way`, or returns it if that is this router.
-    /// Returns its tag.
+    /// Sends a request to the router at the end of `way`, or returns the request if that is this
+    /// router. Also returns its tag.
     pub fn request(
         &mut self,
         way: Way,
@@ -370,7 +366,6 @@ impl Maintenance {
     }
 }
 
-/// Flit number `at` of a packet.
 const fn flit(word: u64, at: usize) -> Flit {
     let control = Control::maintenance(at == 0);
     Flit { word, control }
@@ -411,8 +406,8 @@ mod tests {
         assert_eq!(routers[1].counters.eaten, 0);
     }
 
-    /// The rest of a packet whose link ended its session never arrives. The routers ahead reserve a
-    /// port until they have all of it, and nobody executes the made-up flits.
+    /// The rest of a packet never arrives if the session of its link has ended. The routers ahead
+    /// reserve a port until they have all of it, and no router executes the added flits.
     #[test]
     fn what_a_session_cuts_off_is_ended_for_the_routers_ahead() {
         let way = Way([2, 0, 0, 0, 0, 0]);

@@ -1,9 +1,9 @@
-//! Packets that a router has taken out of the network because their path is dead.
+//! Packets that a router has taken from the network because their path has failed.
 //!
-//! Packets carry absolute addresses (T3E sec. 2), and no router on the path changes them here, so a
-//! packet for a dead link would block there for ever, with all packets behind it. A router instead
-//! takes it into the memory of its node, as if it were for its processor, and resends it by its own
-//! look-up table once that has a path: see `docs/guide/src/deviations.md`.
+//! Packets carry absolute addresses (T3E sec. 2), and no router on the path changes them here. So a
+//! packet for a failed link would block there for ever, with all packets behind it. Instead the
+//! router moves it to the memory of its node, as if the packet were for its processor, and resends
+//! it by its own look-up table once that has a path: see `docs/guide/src/deviations.md`.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,13 +12,13 @@ use phitwire_framing::t3e::packet::MAX_PACKET_FLITS;
 
 use super::ports::PORTS;
 
-/// Maximum number of flits kept; beyond it packets wait in the network as if there were no memory.
+/// Maximum number of flits kept. Beyond it packets wait in the network as if there were no memory.
 /// 128 processors that read and write eight words have this many outstanding.
 pub const MEMORY_FLITS: u32 = 1 << 16;
 
-/// Requests and responses wait separately: responses must not wait for requests.
+/// Requests and responses wait separately, because responses must not wait for requests.
 const CLASSES: usize = 2;
-/// Packets wait by their first output, and in one more queue if they have no path.
+/// Packets wait by their first output; those without a path wait in one more queue.
 const QUEUES: usize = PORTS + 1;
 /// The queue of packets for which the look-up table has no path.
 pub(super) const NO_WAY: usize = PORTS;
@@ -31,11 +31,11 @@ pub(super) struct Kept {
     is_response: bool,
     flits: [u64; MAX_PACKET_FLITS],
     count: u8,
-    /// Number of flits taken in, or sent.
+    /// Number of flits received, or sent.
     at: u8,
-    /// The queue that the packet waits in, or waited in last.
+    /// The queue in which the packet waits or waited last.
     queue: u8,
-    /// Number of packets that arrived before.
+    /// Number of packets that arrived before this one.
     turn: u64,
 }
 
@@ -49,20 +49,18 @@ impl Kept {
     }
 }
 
-/// Packets waiting for a path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
-    /// Waiting packets, each queue in order of arrival. Packets to one processor share a queue.
+    /// Waiting packets; each queue is in order of arrival. Packets to one processor share a queue.
     waiting: [[VecDeque<Kept>; QUEUES]; CLASSES],
-    /// Packets that the crossbar sends, or will send next.
+    /// The packets that the crossbar is sending, or will send next.
     going: [Option<Kept>; CLASSES],
     /// Incomplete packets, by channel of the input.
     coming: Vec<(u8, Kept)>,
     /// Number of requests, complete or not, by processor number.
     requests: BTreeMap<u16, u32>,
-    /// Flits of all packets, complete or not.
+    /// Number of flits of all packets, complete or not.
     flits: u32,
-    /// Packets that have arrived.
     came: u64,
 }
 
@@ -71,10 +69,10 @@ const fn class(vc: usize) -> usize {
 }
 
 impl Memory {
-    /// Channels on which packets leave, as those of a processor do.
+    /// Channels on which packets leave, which are those of a processor.
     pub const CHANNELS: [usize; CLASSES] = [vc::REQUEST, vc::RESPONSE];
 
-    /// Flits here or with space reserved.
+    /// Number of flits that are stored or have reserved space.
     pub const fn flits(&self) -> u32 {
         self.flits
     }
@@ -85,7 +83,7 @@ impl Memory {
         !self.coming.is_empty() || self.going.iter().any(sends)
     }
 
-    /// Whether a request to processor `number` is here, or coming in.
+    /// Whether a request to processor `number` is stored or coming in.
     pub fn has_request(&self, number: u16) -> bool {
         self.requests.contains_key(&number)
     }
@@ -119,7 +117,7 @@ impl Memory {
         true
     }
 
-    /// Takes in the next flit of the packet of the input's channel `who`. `queue_of` returns the
+    /// Accepts the next flit of the packet of the input's channel `who`. `queue_of` returns the
     /// queue for packets to a processor: the output, or [`NO_WAY`].
     pub fn take_in(&mut self, who: u8, word: u64, queue_of: impl FnOnce(u16) -> usize) {
         let found = self.coming.iter().position(|(own, _)| *own == who);
@@ -143,7 +141,7 @@ impl Memory {
         self.waiting[usize::from(packet.is_response)][queue].push_back(packet);
     }
 
-    /// Sorts packets into queues again, since their first outputs have changed.
+    /// Sorts packets into queues again after their first outputs have changed.
     pub fn sort(&mut self, queue_of: impl Fn(u16) -> usize) {
         for class in 0..CLASSES {
             let queues = self.waiting[class].iter_mut();
@@ -155,7 +153,7 @@ impl Memory {
         }
     }
 
-    /// Discards packets without a path. Returns the number of packets and of flits.
+    /// Discards packets without a path, and returns the numbers of packets and of flits.
     pub fn throw_away(&mut self, vc: usize) -> (u64, u32) {
         let (mut packets, mut flits) = (0, 0);
         while let Some(packet) = self.waiting[class(vc)][NO_WAY].pop_front() {
@@ -181,8 +179,8 @@ impl Memory {
     }
 
     /// Selects for the crossbar the packet that arrived first among those whose first output is not
-    /// in `dead`, one bit each. Packets to one processor keep their order, since all of them can go
-    /// or none.
+    /// in `dead`, one bit each. Packets to one processor keep their order, since either all of them
+    /// can leave or none.
     pub fn choose(&mut self, vc: usize, dead: u8) -> Option<Kept> {
         let class = class(vc);
         if self.going[class].is_some() {
@@ -206,7 +204,7 @@ impl Memory {
         }
     }
 
-    /// The packet selected or being sent.
+    /// The packet that is selected or being sent.
     pub fn going(&self, vc: usize) -> Option<&Kept> {
         self.going[class(vc)].as_ref()
     }
@@ -281,7 +279,7 @@ mod tests {
         assert!(!memory.begin(2, (1, true), 2, 11), "the memory is full");
     }
 
-    /// Packets leave as from a single queue that is searched.
+    /// Packets leave in the same order as from a single queue.
     #[test]
     fn packets_of_all_outputs_go_in_the_order_in_which_they_came() {
         let mut rng = phitwire::rng::Rng::new(3, 3);

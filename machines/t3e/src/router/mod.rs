@@ -1,4 +1,5 @@
-//! The router: six network ports and a processor's around a crossbar with one arbiter (T3E sec. 7).
+//! The router: six network ports and a processor port around a crossbar with one arbiter (T3E sec.
+//! 7).
 
 mod arrivals;
 pub(crate) mod barriers;
@@ -15,10 +16,11 @@ mod ports;
 mod registers;
 mod reroute;
 
-/// Cycles from the crossbar, or the bypass, to the pins of the next port (T3E table 2: three
-/// straight through, six for a turn).
+/// Number of cycles from the crossbar, or the bypass, to the pins of the next port (T3E table 2:
+/// three straight through, six for a turn).
 pub const LINK_CYCLES: u64 = 3;
-/// Cycles from the crossbar to the processor: ten from the pins (T3E table 2).
+/// Number of cycles from the crossbar to the processor, so that it takes ten from the pins (T3E
+/// table 2).
 pub const PROCESSOR_CYCLES: u64 = 7;
 
 pub use core::{RouterCore, RouterRegisters, T3eRouter};

@@ -1,12 +1,12 @@
-//! Identifies the processor that a packet in the network is for.
+//! Finds the processor to which a packet in the network goes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use phitwire_framing::t3e::tag::{Place, Tag};
 
-/// The logical number of each processor by the position its packets go to, or where their final
-/// hops begin: the inverse of the look-up tables.
+/// The logical number of each processor, by the position to which its packets go or where their
+/// final hops begin. This is the inverse of the look-up tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names(BTreeMap<u16, u16>);
 
@@ -15,8 +15,8 @@ const fn key(to: Place, final_hop: bool) -> u16 {
 }
 
 impl Names {
-    /// Names of processors at these positions; with each, the position where its final hops begin,
-    /// if any.
+    /// Numbers of processors at the given positions, each with the position where its final hops
+    /// begin, if there is one.
     pub fn new(places: impl IntoIterator<Item = (Place, Option<Place>)>) -> Self {
         let mut names = BTreeMap::new();
         for ((place, above), number) in places.into_iter().zip(0..) {
@@ -33,7 +33,7 @@ impl Names {
         Self(pairs.into_iter().collect())
     }
 
-    /// Pairs of encoded path end and processor number.
+    /// Pairs of an encoded path end and a processor number.
     pub fn pairs(&self) -> impl Iterator<Item = (u16, u16)> {
         self.0.iter().map(|(key, number)| (*key, *number))
     }
@@ -43,7 +43,6 @@ impl Names {
     }
 }
 
-/// Current and former processor numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownNames {
     current: Arc<Names>,
@@ -70,7 +69,7 @@ impl KnownNames {
         }
     }
 
-    /// The number of the processor that a packet is for. A request follows a processor that has
+    /// The number of the processor for which a packet is. A request follows a processor that has
     /// moved; a response does not, since the number's new owner did not send the request.
     pub fn of(&self, tag: &Tag, is_response: bool) -> Option<u16> {
         let current = self.current.of(tag);

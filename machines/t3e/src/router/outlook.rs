@@ -1,4 +1,4 @@
-//! Predicts which outputs a packet would take from a router.
+//! Predicts the outputs that a packet would take at a router.
 
 use phitwire_framing::t3e::direction::Direction;
 use phitwire_framing::t3e::flit::vc;
@@ -16,7 +16,7 @@ const CHANNEL_AT: u32 = 32;
 const NAMES: [&str; 6] = ["+X", "+Y", "+Z", "-X", "-Y", "-Z"];
 
 impl CoreOutlooks for RouterCore {
-    /// Predicts outputs: ordered requests and their responses do not adapt.
+    /// Predicts outputs. Ordered requests and their responses do not adapt.
     fn outlook(chip: &T3eRouter, question: &Question) -> Outlook {
         let crossbar = chip.core().crossbar();
         let registers = &crossbar.registers;

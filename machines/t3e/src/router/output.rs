@@ -4,7 +4,7 @@ use phitwire_framing::t3e::flit::{VCS, vc};
 
 use super::input::NONE;
 
-/// Number of an input's virtual channel among all of the router.
+/// Number of an input's virtual channel among all those of the router.
 #[inline]
 pub(super) const fn number(port: usize, vc: usize) -> u8 {
     (port * VCS + vc) as u8
@@ -21,20 +21,19 @@ fn next(asking: u64, turn: u8) -> u8 {
 /// An output. Channels of inputs are identified by their [`number`].
 #[derive(Clone, Debug)]
 pub(super) struct Output {
-    /// The channel of an input that owns each virtual channel until its packet has left.
+    /// The input channel that owns each virtual channel until its packet has left.
     owners: [u8; VCS],
     /// Requests for each deterministic channel that have not taken another output: "that output VC
     /// remembers that the request was made" (T3E sec. 7).
     asking: [u64; vc::DETERMINISTIC.end],
-    /// Round-robin turn of each channel.
     turns: [u8; VCS],
     /// The channel that has the wires while it has flits to send.
     holder: u8,
-    /// The channel next in turn for the wires.
+    /// The channel whose turn for the wires is next.
     turn: u8,
     /// Channels in the middle of a packet, one bit each.
     started: u8,
-    /// Packets waiting in inputs that may request this output.
+    /// Number of packets in inputs that may request this output.
     pub wanted: u8,
 }
 
@@ -53,13 +52,13 @@ impl Default for Output {
 }
 
 impl Output {
-    /// Owner of a channel; [`NONE`] if it is free.
+    /// Owner of a channel, or [`NONE`] if it is free.
     #[inline]
     pub fn owner(&self, vc: usize) -> u8 {
         self.owners[vc]
     }
 
-    /// Requests a deterministic channel; the request is remembered.
+    /// Requests a deterministic channel. The request is remembered.
     #[inline]
     pub fn ask(&mut self, vc: usize, who: u8) {
         self.asking[vc] |= 1 << who;
@@ -78,7 +77,7 @@ impl Output {
         }
     }
 
-    /// Gives the adaptive channel, if free, to the next of the current requesters.
+    /// Gives the adaptive channel, if it is free, to the next of the current requesters.
     #[inline]
     pub fn award_adaptive(&mut self, asking: u64) {
         if self.owners[vc::ADAPTIVE] == NONE && asking != 0 {
@@ -88,14 +87,14 @@ impl Output {
         }
     }
 
-    /// Whether nothing blocks the packet that goes straight through to `vc`; it is then the only
-    /// one that wants this output.
+    /// Whether a packet that goes straight through to `vc` is the only one that needs this output,
+    /// and finds it free.
     #[inline]
     pub fn lets_through(&self, vc: usize) -> bool {
         self.wanted == 1 && self.holder == NONE && self.owners[vc] == NONE
     }
 
-    /// Whether a packet under way on `vc` may use the wires without arbitration.
+    /// Whether a packet in progress on `vc` may use the wires without arbitration.
     #[inline]
     pub fn is_held_for(&self, vc: usize) -> bool {
         self.holder == NONE || usize::from(self.holder) == vc
@@ -107,7 +106,8 @@ impl Output {
         usize::from(self.holder) == vc
     }
 
-    /// The channel that has the wires in this cycle, from `can`, those that can send; not empty.
+    /// The channel that has the wires in this cycle. `can` contains the channels that can send; it
+    /// is not empty.
     #[inline]
     pub fn arbitrate(&mut self, can: u8) -> usize {
         if self.holder != NONE && can >> self.holder & 1 != 0 {
@@ -121,7 +121,7 @@ impl Output {
         self.holder.into()
     }
 
-    /// Frees the wires, since their owner has nothing to send.
+    /// Frees the wires when their owner has no flit to send.
     #[inline]
     pub fn bubble(&mut self) {
         self.holder = NONE;

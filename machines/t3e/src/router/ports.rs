@@ -1,4 +1,4 @@
-//! The interface of links, encoded or ideal, to the crossbar.
+//! The interface between links, encoded or ideal, and the crossbar.
 
 use phitwire_framing::t3e::flit::Flit;
 use phitwire_framing::t3e::packet::MAX_PACKET_FLITS;
@@ -6,20 +6,19 @@ use phitwire_framing::t3e::packet::MAX_PACKET_FLITS;
 use crate::link::FlitEnd;
 use phitwire::chip::Links;
 
-/// Ports of a router: one per direction, by its index, and the processor's. The I/O port is not
-/// modelled: see `docs/guide/src/deviations.md`.
+/// Number of ports of a router: one per direction, by its index, and the processor's. The I/O port
+/// is not modelled: see `docs/guide/src/deviations.md`.
 pub const PORTS: usize = 7;
 pub const PROCESSOR: usize = 6;
 
-/// The links of a router, port by port.
 pub trait FlitPorts {
     /// Begins a cycle, to which the following calls belong.
     fn begin_cycle(&mut self, cycle: u64) {
         let _ = cycle;
     }
-    /// Flits of `vc` that may be pushed; zero while the link is down.
+    /// Number of flits of `vc` that may be pushed; zero while the link is down.
     fn credits(&self, port: usize, vc: usize) -> u32;
-    /// Whether new packets may start at a port. Others proceed while there are credits.
+    /// Whether new packets may start at a port. Started packets proceed while there are credits.
     fn takes(&self, port: usize) -> bool {
         let _ = port;
         true
@@ -36,10 +35,10 @@ pub trait FlitPorts {
     /// # Panics
     /// If the input is empty.
     fn pop(&mut self, port: usize, vc: usize) -> u64;
-    /// Takes the oldest flits of an input and sends them; `header` replaces the first.
+    /// Takes the oldest flits of an input and sends them, with `header` in place of the first.
     ///
     /// # Panics
-    /// If there are fewer, or without credits for all of them.
+    /// If there are fewer flits, or no credits for all of them.
     fn transfer(
         &mut self,
         (port, vc): (usize, usize),

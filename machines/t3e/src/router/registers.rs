@@ -29,7 +29,7 @@ const BARRIERS: u16 = 0x0040;
 const COUNTERS: u16 = 0x0100;
 const TABLE: u16 = 0x1000;
 const TABLE_END: u16 = TABLE + ENTRIES as u16;
-/// Registers that are not in an array, by address.
+/// Names by address of the registers that are not in an array.
 const NAMES: [&str; 5] = ["physical", "logical", "datelines", "plus_z", "escapes"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Register {
     }
 }
 
-/// The address of a register, or of a counter, by name.
+/// The address of a register or counter, by name.
 pub(super) fn address(core: &RouterCore, name: &str) -> Option<u16> {
     if let Some(at) = NAMES.iter().position(|own| *own == name) {
         return Some(at as u16);
@@ -187,11 +187,11 @@ pub(super) const fn refusal(error: &RegisterError) -> MaintenanceCommand {
     }
 }
 
-/// Hint for unknown registers.
+/// Appended to the message about an unknown register.
 const HINT: &str = "; the registers are physical, logical, datelines, plus_z, escapes, vc_table.0 \
                     to .5, barrier.0 to .31, table.N and all counters";
 
-/// The address of a register given by name or address.
+/// The address of a register that is given by name or address.
 pub(super) fn address_of(
     core: &RouterCore,
     register: RegisterName<'_>,

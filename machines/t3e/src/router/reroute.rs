@@ -1,4 +1,4 @@
-//! Tables that are replaced while the router runs (T3E sec. 9: renaming, isolation).
+//! Replacement of tables while the router runs (T3E sec. 9: renaming, isolation).
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use phitwire::device::{DeviceError, Routing};
 use phitwire::kit::Digest;
 use phitwire::link::EndStatus;
 
-/// Serialized routing state of a router.
+/// Routing state of a router, for serialisation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouterTables {
-    /// The physical "who am I", never replaced: tables of another router are rejected.
+    /// The physical "who am I", which is never replaced: tables of another router are rejected.
     place: u16,
     /// The logical "who am I".
     processor: u16,
@@ -31,20 +31,17 @@ pub struct RouterTables {
     entries: Vec<Option<u32>>,
     /// Virtual channel tables, by direction.
     channels: [u8; Direction::ALL.len()],
-    /// Directions with their dateline here, one bit each.
+    /// Directions whose rings have their dateline here, one bit each.
     datelines: u8,
-    /// Isolated ports, one bit each.
     cut_off: u8,
     /// Processor numbers by the positions where paths end.
     names: Vec<(u16, u16)>,
 }
 
-/// Why tables were not installed.
 #[derive(Debug, Error)]
 enum TablesError {
     #[error("cannot parse the tables: {0}")]
     Form(#[from] serde_json::Error),
-    /// The tables belong to another router.
     #[error("the tables belong to the router at {theirs}, but this one is at {own}")]
     Place { own: Place, theirs: Place },
     #[error(
@@ -60,7 +57,7 @@ enum TablesError {
 }
 
 impl RouterTables {
-    /// The tables of a router with this configuration.
+    /// The tables of a router with the given configuration.
     pub fn of(registers: &RouterRegisters) -> Self {
         let RouterRegisters {
             route,
@@ -81,7 +78,7 @@ impl RouterTables {
         }
     }
 
-    /// A hexadecimal digest: equal tables have equal digests.
+    /// A hexadecimal digest, equal for equal tables.
     pub fn digest(&self) -> String {
         let mut digest = Digest::new();
         let mut add = |number| digest.add(number);
@@ -105,7 +102,7 @@ impl RouterTables {
         digest.to_string()
     }
 
-    /// The configuration that results from applying the tables to `own`.
+    /// The configuration `own` with the tables applied.
     fn applied(self, own: &RouterRegisters) -> Result<RouterRegisters, TablesError> {
         let place = own.route.place;
         if self.place != place.bits() {
@@ -143,7 +140,6 @@ impl RouterTables {
     }
 }
 
-/// The current configuration of a router.
 pub fn router_registers(chip: &T3eRouter) -> RouterRegisters {
     let crossbar = chip.core().crossbar();
     RouterRegisters {

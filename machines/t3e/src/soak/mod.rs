@@ -1,6 +1,7 @@
-//! Random tori of T3E routers: shapes with rings of two and with partial planes, broken links that
-//! the tables avoid, isolated nodes, both channel assignments, adaptive or ordered packets,
-//! barriers at several units; and harm: that of all links, plus wrong bits above their carriers.
+//! Random tori of T3E routers. The cases vary shapes with rings of two and with partial planes,
+//! broken links that the tables avoid, isolated nodes, both channel assignments, adaptive or
+//! ordered packets, and barriers at several units. Harms are those of all links, and wrong bits
+//! above their carriers.
 
 use phitwire_framing::t3e::barrier::UNITS;
 use phitwire_framing::t3e::burst::Burst;
@@ -20,34 +21,28 @@ use phitwire::time::Duration;
 
 pub(super) const FAMILIES: [Family; 1] = [Family::over_links::<Tori>("t3e", "t3e")];
 
-/// Random stream for a case; its run uses others.
+/// Random stream that builds a case. Its run uses other streams.
 const STREAM: u64 = 0x73e_50a4;
-/// Random stream for late copies.
 const LATE_STREAM: u64 = 0x73e_1a7e;
-/// Random stream for isolated nodes and for barriers.
+/// Random stream for isolated nodes and barriers.
 const BESIDE_STREAM: u64 = 0x73e_ba44;
-/// Timeout of barriers, which harm may lose.
+/// Timeout of barriers, which harms may lose.
 const PATIENCE: Duration = Duration::from_ms(2_000);
 const MOST_NODES: u32 = 16;
-/// One bit in this many is wrong on a noisy lane. A packet has at most fifty bits on a lane:
-/// sometimes two are wrong, which is detected; three, possibly undetected, in about one of ten
-/// thousand million packets.
+/// On a noisy lane one bit in this many is wrong. A packet has at most fifty bits on a lane.
+/// Sometimes two of them are wrong, which is detected; three, possibly undetected, are wrong in
+/// about one of ten thousand million packets.
 const NOISE_OF: u64 = 50_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tori;
 
-/// Harm specific to links that carry flits.
+/// Harms specific to links that carry flits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlitHarm {
     /// Wrong bits on a lane in one direction, above the carrier, where only packets' checks detect
     /// them.
-    WrongBits {
-        link: u32,
-        lane: u8,
-        /// The direction.
-        a_to_b: bool,
-    },
+    WrongBits { link: u32, lane: u8, a_to_b: bool },
 }
 
 impl OwnHarm for FlitHarm {
@@ -68,8 +63,8 @@ impl OwnHarm for FlitHarm {
         Some(LinkFault::LaneNoise { lane, per_bit })
     }
 
-    /// A packet with two wrong bits in its header is discarded, one with two in its data is
-    /// rejected.
+    /// A packet with two wrong bits in its header is discarded, and one with two wrong bits in its
+    /// data is rejected.
     fn destroys(&self) -> bool {
         true
     }
@@ -85,7 +80,7 @@ fn shape(rng: &mut Rng) -> Shape {
             }
             false => Vec::new(),
         };
-        // Draw again if the sizes are invalid.
+        // Draw again until the sizes are valid.
         if let Ok(shape) = Shape::new(size, partial)
             && (2..=MOST_NODES).contains(&shape.nodes())
         {
@@ -94,7 +89,7 @@ fn shape(rng: &mut Rng) -> Shape {
     }
 }
 
-/// Breaks links while all pairs keep a path and no circular wait arises.
+/// Breaks links such that all pairs keep a path and no circular wait arises.
 fn break_links(rng: &mut Rng, spec: &mut TorusSpec) {
     for _ in 0..rng.below(4) {
         let node = rng.below(spec.shape.nodes().into()) as u32;
@@ -217,7 +212,8 @@ fn harm(rng: &mut Rng, unit_us: u64) -> Harm<FlitHarm> {
     }
 }
 
-/// Whether a link may lose all lanes: corruption affects all of them, and runs are long.
+/// Whether corruption affects the links. It may cost them all lanes, because it affects every lane
+/// and runs are long.
 fn corrupts(impairment: &str, harms: &[(Duration, Harm<FlitHarm>)]) -> bool {
     let mut own = harms.iter().filter_map(|(_, harm)| match harm {
         Harm::Impair { words, .. } => Some(words.as_str()),
@@ -290,7 +286,7 @@ impl Soaked for Tori {
         let mut late_rng = Rng::new(seed, LATE_STREAM);
         let beside = Beside::random(how, &mut late_rng);
         let mut spec = torus(&mut rng, beside.lane_threshold());
-        // Scale times with the round trip: 25 ns of cable, or microseconds between processes.
+        // Times scale with the round trip: 25 ns of cable, or microseconds between processes.
         let is_paced = spec.settings.profile == Profile::Paper;
         let (unit_us, latency) = match is_paced {
             true => (1, Duration::from_ns(1 + rng.below(200))),
@@ -311,13 +307,13 @@ impl Soaked for Tori {
             true => netem(&mut rng, unit_us),
             false => String::new(),
         };
-        // Scale with the time after which unusable frames end a session: a millisecond in one
+        // Times scale with the time after which unusable frames end a session: a millisecond in one
         // profile, a second in the other.
         let (unit, longest) = match is_paced {
             true => (Duration::from_us(500), Duration::from_ms(3)),
             false => (Duration::from_ms(10), Duration::from_ms(3_000)),
         };
-        // Do not give up lanes, since corruption affects all; cases that must give up lanes drop
+        // Corruption affects all lanes, so do not give up lanes. Cases that must give up lanes drop
         // the corruption instead.
         if !beside.lanes && corrupts(&impairment, &harms) {
             spec.settings.lane_retry_threshold = 0;

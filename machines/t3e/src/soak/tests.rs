@@ -62,7 +62,7 @@ fn every_kind_of_harm_and_torus_comes_up() {
     assert!(cases.iter().filter(isolates).count() > 20);
     assert!(any(|case| case.barriers.len() > 1));
     assert!(any(|case| case.barriers.iter().any(|spec| spec.eureka)));
-    // All barriers of these must complete.
+    // All barriers of these cases must complete.
     let alone = |case: &&Case<Tori>| !case.barriers.is_empty() && case.leaves_alone(RUNS[0]);
     assert!(cases.iter().filter(alone).count() > 5);
     let harmed = |case: &&Case<Tori>| !case.barriers.is_empty() && !case.leaves_alone(RUNS[0]);
@@ -131,7 +131,7 @@ fn amiss(case: &Case<Tori>, mistake: Option<Sabotage>) -> Vec<Violation> {
     }
 }
 
-/// Canaries of credits returned twice or never, and of data cut off by sessions.
+/// Canaries of credits that return twice or never, and of data that sessions cut off.
 #[test]
 fn mistakes_of_link_ends_are_found() {
     let is_long = |case: &Case<Tori>| {
@@ -191,7 +191,7 @@ fn wrong_bits_that_nobody_looks_at_are_found() {
     assert!(corrupted > 0);
 }
 
-/// Canary of barriers: a barrier that one processor never joins, and one released too early.
+/// Canary of barriers: one that a processor never joins, and one that is released too early.
 #[test]
 fn barriers_that_are_lost_or_early_are_found() {
     let several = |spec: &&BarrierSpec| spec.processors.len() > 2;
@@ -222,7 +222,7 @@ fn barriers_that_are_lost_or_early_are_found() {
     assert!(is_found(check_barriers(&right, false)));
 }
 
-/// A few dozen seeds; `phitwire soak` has more.
+/// A few dozen seeds; `phitwire soak` runs more.
 #[test]
 fn many_seeds_pass() {
     for seed in 0..60 {

@@ -5,7 +5,6 @@ use phitwire::nic::{BarrierReport, BarrierSpec, RunPhase};
 use phitwire::sim::check::Allowance;
 use phitwire::time::Duration;
 
-/// Runs all of `specs` to completion.
 fn run(world: &mut World<Torus>, specs: &[BarrierSpec], limit: Duration) -> Vec<BarrierReport> {
     for spec in specs {
         world.prepare_barriers(spec).expect("a tree");
@@ -39,7 +38,7 @@ fn spec(unit: u8, processors: Vec<u16>, count: u64) -> BarrierSpec {
     }
 }
 
-/// No router received a message that no router should send.
+/// Checks that no router received an invalid message.
 fn nothing_strange(world: &World<Torus>) {
     for node in world.routers() {
         let counters = world.node::<T3eRouter>(node).core().barriers().counters();
@@ -111,7 +110,7 @@ fn a_run_ends_at_all_participants_after_the_same_barrier() {
     timed.duration_ns = 200_000;
     let reports = run(&mut world, &[timed.clone()], Duration::from_ms(50));
     assert!(reports[0].is_clean(), "{:?}", reports[0]);
-    // Run again immediately, at the same unit.
+    // Run again immediately on the same unit.
     timed.run = 2;
     timed.eureka = true;
     let reports = run(&mut world, &[timed], Duration::from_ms(50));

@@ -11,7 +11,8 @@ use phitwire::net::{Network, NodeRef};
 use phitwire::sim::check::Allowance;
 use phitwire::time::Duration;
 
-/// Sends a request to the router of node `to` through that of node `from`; `None` without a reply.
+/// Sends a request to the router of node `to` through that of node `from`. Returns `None` without a
+/// reply.
 fn ask(
     world: &mut World<Torus>,
     (from, to): (u32, u32),
@@ -74,7 +75,8 @@ fn every_router_is_read_and_written_from_a_corner() {
 #[test]
 fn of_two_packets_that_meet_one_is_eaten() {
     let mut world = world(torus("4x1x1"), true);
-    // Both leave router 1 towards router 2 in the same clock: one begins there, one passes through.
+    // Both packets leave router 1 towards router 2 in the same clock; one begins there, and the
+    // other passes through.
     let question = |world: &mut World<Torus>, from: u32, way: [i8; 6]| {
         let node = router(world, from);
         let name = RegisterName::Name("physical");
@@ -169,8 +171,8 @@ fn check(world: &World<Torus>) -> Result<(), dependency::Circle> {
     dependency::check(torus.shape(), &registers(world), tables)
 }
 
-/// Gives a ring of eight tables by which all packets cross the datelines on VC1, and traffic until
-/// it jams. Returns how much of it was acknowledged.
+/// Gives a ring of eight tables with which all packets cross the datelines on VC1, and traffic
+/// until it jams. Returns the number of acknowledged messages.
 fn jam(world: &mut World<Torus>) -> u64 {
     for node in 0..8 {
         for direction in X {
@@ -182,7 +184,7 @@ fn jam(world: &mut World<Torus>) -> u64 {
     assert_eq!(circle.0.len(), 8, "{circle}");
     assert!(circle.0.iter().all(|(.., vc)| *vc == 1), "{circle}");
     // A full buffer holds three such packets, so none waits with its head in the next buffer: a
-    // packet under way cannot be rerouted.
+    // packet in progress cannot be rerouted.
     let mut traffic = puts(world, 3, 400);
     traffic.size = 8;
     world.start_traffic(&traffic).expect("traffic");

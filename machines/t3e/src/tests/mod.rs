@@ -1,4 +1,4 @@
-//! Routers and processors together, over encoded links in virtual time.
+//! Routers and processors together, with encoded links in virtual time.
 
 mod barriers;
 mod maintenance;
@@ -12,7 +12,7 @@ use phitwire::nic::{TrafficPattern, TrafficSpec};
 use phitwire::sim::{LinkSpec, NodeId, World};
 use phitwire::time::Duration;
 
-/// A torus whose links are up; `paced` routers have the machine's clock.
+/// A torus whose links are up. `paced` routers have the machine's clock.
 fn world(torus: TorusSpec, paced: bool) -> World<Torus> {
     let mut torus = torus;
     if paced {

@@ -1,4 +1,4 @@
-//! More wrong bits than checks detect.
+//! Tests with more wrong bits than checks detect.
 
 use phitwire_framing::t3e::burst::Burst;
 
@@ -15,7 +15,7 @@ fn noise(world: &mut World<Torus>, directions: u8, per_bit: Probability) {
         for (port, lane) in (0..directions).flat_map(|port| lanes().map(move |lane| (port, lane))) {
             let fault = LinkFault::LaneNoise { lane, per_bit };
             world.fabric.command(router, |device, now| {
-                // Ignore the error: at the end of a row the link does not exist.
+                // At the end of a row the link does not exist, so ignore the error.
                 let _ = device.link_fault(now, port, fault);
             });
         }
@@ -26,7 +26,7 @@ fn lanes() -> std::ops::Range<u8> {
     0..Burst::LANES as u8
 }
 
-/// The sum of a counter over routers and their ports.
+/// Sum of a counter over all routers and their ports.
 fn counted(world: &World<Torus>, counter: &str) -> u64 {
     let mut sum = 0;
     for router in world.routers() {
@@ -39,12 +39,12 @@ fn counted(world: &World<Torus>, counter: &str) -> u64 {
     sum
 }
 
-/// Headers with three wrong bits pass for headers with one: they name positions that do not exist,
-/// or lengths that their packets do not have. No trace of that stays in the network.
+/// Headers with three wrong bits look like headers with one. They contain positions that do not
+/// exist, or lengths that differ from their packets'. The network must discard all traces of them.
 #[test]
 fn nothing_goes_around_for_ever_or_waits_for_a_rest_that_never_comes() {
-    // If all directions are noisy, circulating packets are soon detected; if only the first is,
-    // others soon end packets that wait for their rest.
+    // If all directions are noisy, circulating packets are soon detected. If only the first is
+    // noisy, other packets soon end those that wait for their rest.
     let cases = [
         ("3x3x3", false, 6),
         ("3x3x3", false, 1),

@@ -13,7 +13,6 @@ use crate::vc::{self, Tries, VcTables};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Channels {
-    /// Tables that balance the load.
     #[default]
     Optimised,
     /// VC0 up to the dateline, "the time-of-crossing assignment".
@@ -21,22 +20,19 @@ pub enum Channels {
 }
 
 impl Channels {
-    /// All variants, with their words in descriptions.
+    /// All variants, with their names in descriptions.
     pub const ALL: [(&'static str, Self); 2] = [
         ("optimised", Self::Optimised),
         ("time-of-crossing", Self::TimeOfCrossing),
     ];
 
-    /// The words in descriptions.
     pub const NAMES: &'static [&'static str] = &[Self::ALL[0].0, Self::ALL[1].0];
 
-    /// The variant for a word.
     pub fn from_name(name: &str) -> Option<Self> {
         let found = Self::ALL.iter().find(|(word, _)| *word == name);
         found.map(|(_, channels)| *channels)
     }
 
-    /// The variant's word in descriptions.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Optimised => "optimised",
@@ -49,7 +45,7 @@ impl Channels {
 /// whether final hops use it.
 type Kind = (Vec<u8>, [u8; 2], bool);
 
-/// Virtual channel tables, computed once for all rings that are alike.
+/// Virtual channel tables, computed once for all equivalent rings.
 #[derive(Debug, Default)]
 pub struct ChannelTables {
     found: BTreeMap<Kind, Option<VcTables>>,
@@ -67,13 +63,13 @@ impl ChannelTables {
 
     /// Fills in the tables of all routers, for packets routed by `tables`. Datelines must be set.
     ///
-    /// The optimised tables assume minimal paths. Other paths exist: around defects, in machines
+    /// The optimised tables assume minimal paths. Other paths exist around defects, in machines
     /// with partial planes, and where four processors share an entry, one of which may be beyond
-    /// the half of the ring that holds the others. Where such a path would cross the dateline on
-    /// VC1, its entries are reset to VC0, with all that share them.
+    /// the half of the ring that has the others. If such a path would cross the dateline on VC1,
+    /// its entries and all that share them are reset to VC0.
     ///
     /// # Panics
-    /// If there are not as many registers as nodes.
+    /// If the numbers of registers and nodes differ.
     pub fn fill(&mut self, shape: &Shape, registers: &mut [RouteRegisters], tables: &Tables) {
         assert_eq!(
             registers.len(),
@@ -115,7 +111,7 @@ impl ChannelTables {
         };
         let datelines = [dateline(false)?, dateline(true)?];
         let ordinates: Vec<u8> = nodes.iter().map(ordinate).collect();
-        // Final hops lead down to partial nodes. To other nodes they are rare, and constrained.
+        // Final hops lead down to partial nodes. To other nodes they are rare, and are constrained.
         let final_hops = dimension == 2 && nodes.len() > usize::from(shape.size()[2]);
         let tables = self.found.entry((ordinates, datelines, final_hops));
         let tables = tables.or_insert_with_key(|(ordinates, datelines, final_hops)| {
@@ -127,7 +123,7 @@ impl ChannelTables {
 }
 
 /// Resets to VC0 the entries of all rings by which packets routed by `tables` would cross a
-/// dateline on VC1, with all that share them.
+/// dateline on VC1, and all entries that share them.
 pub(super) fn constrain(shape: &Shape, registers: &mut [RouteRegisters], tables: &Tables) {
     let travelled = Travelled::of(shape, tables);
     for dimension in 0..3 {
@@ -144,14 +140,14 @@ pub(super) fn constrain(shape: &Shape, registers: &mut [RouteRegisters], tables:
     }
 }
 
-/// Maximum number of ordinates: those of Y have five bits.
+/// Maximum number of ordinates, which have five bits in Y.
 const ORDINATES: usize = 32;
 
 /// Paths of packets within rings, by direction.
 struct Travelled {
-    /// By direction and ordinate of the first node: bits for the ordinates of the last node.
+    /// By direction and ordinate of the first node: the ordinates of the last node, one bit each.
     ways: [[u32; ORDINATES]; 6],
-    /// By ordinate of the first node: the same bits for packets that continue in -Z by a final hop.
+    /// The same for packets that continue in -Z by a final hop, by ordinate of the first node.
     further: [u32; ORDINATES],
     /// Z ordinates at which final hops follow another direction, one bit each.
     final_hops: u32,
@@ -194,8 +190,8 @@ impl Travelled {
             let step = if direction.is_minus() { count - 1 } else { 1 };
             let ways = &mut self.ways[direction.index()];
             let begun = *ways;
-            // A column without a partial plane skips the ordinates of that plane: an adaptive
-            // packet there may enter its own column at any ordinate.
+            // A column without a partial plane skips the ordinates of that plane, so an adaptive
+            // packet may enter it at any ordinate.
             if dimension == 2 && !shape.partial().is_empty() {
                 let planes = u32::MAX << shape.size()[2];
                 let to_planes = begun.iter().fold(0, |all, lasts| all | lasts & planes);
@@ -226,7 +222,7 @@ impl Travelled {
         let Some(dateline) = nodes.iter().position(is_dateline) else {
             return;
         };
-        // In the order of travel, from the dateline on.
+        // Nodes in the order of travel, from the dateline on.
         let way: Vec<u32> = (0..count)
             .map(|after| match direction.is_minus() {
                 false => nodes[(dateline + after) % count],

@@ -4,15 +4,16 @@ use super::model::{MAX_NODES, Torus};
 use crate::route::{Dependencies, Entry, RouteRegisters, TablesError};
 use phitwire::net::{Effort, Mistake, MistakeKind as K, Mistakes, Network, NodeRef, Place};
 
-/// Maximum number of nodes for which a bounded check looks for circular waits. Beyond it, only
-/// unreachable nodes are found, unless channel tables are given.
+/// Maximum number of nodes for which a bounded check looks for circular waits. In larger tori it
+/// only finds unreachable nodes, unless channel tables are given.
 pub const MAX_FOLLOWED: u32 = 1_024;
 
-/// Mistakes in a torus, found with this effort, and whether all packets were followed.
+/// Mistakes in a torus, found with the given effort, and whether all packets were followed.
 ///
-/// Structure first: name, numbers, what look-up tables can describe. Then the tables are generated;
-/// every pair of nodes without a path is a mistake, unless a defect isolates one of the two. Then
-/// the channels that packets hold while they wait for others are searched for a circle.
+/// The structure is checked first: name, numbers, and whether look-up tables can describe it. Then
+/// the tables are generated. Every pair of nodes without a path is a mistake, unless a defect
+/// isolates one of the two. Finally the channels that packets hold while they wait for others are
+/// searched for a circle.
 pub(super) fn within(torus: &Torus, effort: Effort) -> (Mistakes, bool) {
     let mut mistakes = torus.graph.judge_name();
     mistakes.extend(structure(torus));
@@ -43,7 +44,7 @@ pub(super) fn within(torus: &Torus, effort: Effort) -> (Mistakes, bool) {
     (mistakes, followed)
 }
 
-/// A circle of channels that packets routed by these entries can wait in, if each router has any
+/// A circle of channels in which packets routed by these entries can wait, if each router has any
 /// one of these register sets.
 pub(super) fn circle(
     torus: &Torus,

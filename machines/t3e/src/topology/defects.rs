@@ -1,5 +1,3 @@
-//! Declared defects of a torus, as descriptions name them.
-
 use core::fmt;
 use std::collections::BTreeSet;
 
@@ -8,16 +6,14 @@ use phitwire_framing::t3e::tag::Place;
 
 use crate::route::{Broken, Shape};
 
-/// A broken link or an isolated node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Defect {
     /// The link of a node in a plus direction.
     Link(u32, Direction),
-    /// A node, with its processor.
+    /// A node with its processor.
     Node(u32),
 }
 
-/// Why a text does not denote a defect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DefectError {
     #[error("not a link or node")]
@@ -35,7 +31,7 @@ impl DefectError {
 }
 
 impl Defect {
-    /// The link of `node` in `direction`, if it has one.
+    /// The link of `node` in `direction`, if there is one.
     pub fn link(shape: &Shape, node: u32, direction: Direction) -> Option<Self> {
         let peer = shape.neighbour(node, direction)?;
         Some(match direction.is_minus() {
@@ -44,7 +40,7 @@ impl Defect {
         })
     }
 
-    /// Reads a defect: a node, by position or by router name, optionally followed by the direction
+    /// Parses a defect: a node, by position or by router name, optionally followed by the direction
     /// of a link.
     ///
     /// # Errors
@@ -72,7 +68,7 @@ impl Defect {
     }
 }
 
-/// The node denoted by `r5` or `(0,1,2)`.
+/// Parses a node such as `r5` or `(0,1,2)`.
 fn node_of(text: &str, shape: &Shape) -> Result<u32, DefectError> {
     let number = |digits: &str| -> Option<u32> {
         let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -94,7 +90,6 @@ fn node_of(text: &str, shape: &Shape) -> Result<u32, DefectError> {
     shape.node(Place(place)).ok_or(DefectError::NoNode)
 }
 
-/// A set of defects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Defects(BTreeSet<Defect>);
 
@@ -117,7 +112,7 @@ impl Defects {
         self.0.contains(&defect)
     }
 
-    /// The defects as the route computation sees them.
+    /// The defects in the form for the computation of routes.
     ///
     /// # Panics
     /// If a node is not in `shape`.

@@ -1,6 +1,6 @@
 //! Explicit tables of virtual channels: in a description, or in a file.
 //!
-//! Both have the same sections, `[[vc_tables]]`, one for rings that are alike:
+//! Both have the same sections `[[vc_tables]]`, one for each kind of equivalent rings:
 //!
 //! ```toml
 //! [[vc_tables]]
@@ -26,14 +26,13 @@ use phitwire::net::{
     Fields, MistakeKind as K, Place, Problems, Section, Shown, Spans, Value, read_other,
 };
 
-/// The key of the sections.
 pub(super) const KEY: &str = "vc_tables";
 /// Name of a file of tables in messages.
 const WHAT: &str = "the file of tables";
 pub(super) const DIMENSIONS: [(&str, usize); 3] = [("X", 0), ("Y", 1), ("Z", 2)];
 const MOST_NODES: usize = 32;
 
-/// Rings that are alike: nothing else about a ring affects its tables.
+/// A kind of equivalent rings. Its fields are all that affects a ring's tables.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RingKind {
     /// 0 for X, 1 for Y, 2 for Z.
@@ -53,7 +52,7 @@ impl RingKind {
         })
     }
 
-    /// All kinds in a shape, each with the nodes of its rings, by ordinate.
+    /// All kinds in a shape, each with the nodes of its rings by ordinate.
     pub fn all(shape: &Shape) -> BTreeMap<Self, Vec<Vec<u32>>> {
         let mut kinds: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for dimension in 0..3 {
@@ -68,7 +67,7 @@ impl RingKind {
         kinds
     }
 
-    /// The ordinates of the datelines of + and -, in a ring of these nodes.
+    /// The ordinates of the datelines of + and -, in a ring of the given nodes.
     pub fn datelines(&self, shape: &Shape, nodes: &[u32]) -> [u8; 2] {
         [false, true].map(|minus| {
             let bit = Direction::of(self.dimension, minus).index();
@@ -95,7 +94,7 @@ pub(super) fn ranges(ordinates: &[u8]) -> String {
     let mut text = String::new();
     for range in ordinates.chunk_by(|a, b| a.checked_add(1) == Some(*b)) {
         let comma = if text.is_empty() { "" } else { ", " };
-        // Writing into a String never fails.
+        // Writing to a String never fails.
         let _ = match range {
             [one] => write!(text, "{comma}{one}"),
             _ => write!(text, "{comma}{} to {}", range[0], range[range.len() - 1]),
@@ -104,10 +103,11 @@ pub(super) fn ranges(ordinates: &[u8]) -> String {
     text
 }
 
-/// The tables of a ring: per node those of + and of -, bit n for the ordinates that are n modulo 8.
+/// The tables of a ring: per node those of + and of -, with bit n for the ordinates that are n
+/// modulo 8.
 type Entries = Vec<[u8; 2]>;
 
-/// Tables for some rings of a torus, as written, correct or not.
+/// Tables for some rings of a torus, as written, whether correct or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GivenTables(BTreeMap<RingKind, ([u8; 2], Entries)>);
 
@@ -116,7 +116,6 @@ impl GivenTables {
         self.0.is_empty()
     }
 
-    /// The kinds of rings with tables.
     pub fn kinds(&self) -> impl Iterator<Item = &RingKind> {
         self.0.keys()
     }
@@ -185,7 +184,7 @@ impl GivenTables {
         }
     }
 
-    /// Sections to write: rings with equal tables share one, with all their dimensions.
+    /// Sections to write. Rings with equal tables share one, with all their dimensions.
     pub(super) fn sections(&self) -> Vec<(Vec<usize>, &RingKind, [u8; 2], &Entries)> {
         let mut sections: Vec<(Vec<usize>, &RingKind, [u8; 2], &Entries)> = Vec::new();
         for (kind, (datelines, entries)) in &self.0 {
@@ -293,7 +292,7 @@ pub(super) fn read(
                 });
             }
             for _ in 0..problems.more() {
-                // Only count this mistake: the limit of reported mistakes is reached.
+                // The limit of reported mistakes is reached, so only count this one.
                 fields
                     .mistakes
                     .add(|| K::BadValue.at(place.clone(), "further mistakes are not shown"));
@@ -311,7 +310,7 @@ pub(super) fn read(
     }
 }
 
-/// Reads sections, with at most one per kind of rings; calls `note` with their spans.
+/// Reads sections, with at most one per kind of rings, and passes their spans to `note`.
 fn sections(
     fields: &mut Fields,
     value: Value<'_, '_>,
@@ -345,7 +344,7 @@ fn sections(
     found
 }
 
-/// The kinds of rings that a section is for, their datelines and tables.
+/// The kinds of rings to which a section applies, with their datelines and tables.
 fn section(
     fields: &mut Fields,
     mut section: Section<'_, '_>,

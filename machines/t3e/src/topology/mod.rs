@@ -1,9 +1,9 @@
 //! The torus of a T3E as a network: routers, processors, links, spares and defects, and the tables
 //! derived from them.
 //!
-//! Router r belongs to node r of the [`Shape`](super::route::Shape), NIC r to its processor. A link
-//! between routers uses the port of its direction at each end, so a ring of two nodes has two
-//! links; processors are on port [`PROCESSOR`](super::router::PROCESSOR).
+//! Router r is at node r of the [`Shape`](super::route::Shape), and NIC r belongs to the processor
+//! there. A link between routers uses the port of its direction at each end, so a ring of two nodes
+//! has two links. Processors are on port [`PROCESSOR`](super::router::PROCESSOR).
 //!
 //! ```
 //! use phitwire_t3e::topology::TorusSpec;

@@ -1,4 +1,4 @@
-//! The model of a torus, and its specification.
+//! The data model of a torus, and its specification.
 
 use phitwire_framing::t3e::direction::Direction;
 
@@ -15,29 +15,25 @@ use phitwire::net::{
     Clock, End, Graph, Link, Network, NodeRef, OwnSettings, PlanError, Profile, Runtime, Settings,
 };
 
-/// Maximum number of nodes: as many as processors that look-up tables can tell apart.
+/// Maximum number of nodes: the number of processors that look-up tables can distinguish.
 pub const MAX_NODES: u32 = MAX_PROCESSORS as u32;
 
-/// Minimum phits of an input of the carrier, which it divides into buffers for bursts of 18 phits:
+/// Minimum size in phits of a carrier input, which is divided into buffers for bursts of 18 phits:
 /// 128 of them, twice what a link ever has in flight in emulated time.
 const CARRIER_PHITS: u32 = 64 * 18 * 2;
 
-/// Specification of a torus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TorusSpec {
     pub name: String,
-    /// Torus and partial planes.
+    /// The torus and its partial planes.
     pub shape: Shape,
-    /// Nodes at the end of the numbering that have no logical number at first.
+    /// Number of nodes at the end of the numbering that have no logical number at first.
     pub spares: u32,
     pub defects: Defects,
-    /// Whether tables let packets adapt.
     pub adaptive: bool,
-    /// Tables of virtual channels.
     pub channels: Channels,
     /// Tables given in the description, by kind of ring.
     pub vc_tables: GivenTables,
-    /// Settings of all nodes and links.
     pub settings: Settings<TorusSettings>,
 }
 
@@ -56,7 +52,8 @@ impl TorusSpec {
         }
     }
 
-    /// The name generated for a torus of that shape: `t3e-8x8x8-8x4x2`. Names have no `+`.
+    /// The generated name of a torus of that shape, such as `t3e-8x8x8-8x4x2`. Names contain no
+    /// `+`.
     pub fn name_of(shape: &Shape) -> String {
         format!("t3e-{shape}").replace('+', "-")
     }
@@ -113,28 +110,28 @@ pub struct Torus {
     pub(super) channels: Channels,
     pub(super) vc_tables: GivenTables,
     pub(super) settings: Settings<TorusSettings>,
-    /// The nodes of the logical processors.
     pub(super) destinations: Vec<u32>,
     pub(super) computed: Computed,
 }
 
-/// The torus has no settings of its own.
+/// A torus has no settings beyond those of all networks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TorusSettings;
 
 impl OwnSettings for TorusSettings {
-    /// The machine's links cannot detect silence. Ours go down after two seconds of it, so that
-    /// packets waiting for them can leave the network.
+    /// The machine's links cannot detect silence. These links go down after two seconds of silence,
+    /// so that packets that wait for them can leave the network.
     const GIVE_UP_MS: u64 = 2_000;
-    /// Between processes a round trip is longer than the machine's, and covering it takes more than
-    /// its E-registers; at the machine's depths these are the limit.
+    /// Between processes a round trip is longer than the machine's, and covering it takes more
+    /// requests than its E-registers can hold. At the machine's depths the E-registers are the
+    /// limit.
     const OUTSTANDING: u32 = 4 * E_REGISTERS;
     const MAX_OUTSTANDING: u32 = 4 * E_REGISTERS;
     const MEMORY_UNIT_BYTES: u64 = 64;
 }
 
 impl Torus {
-    /// Torus and partial planes.
+    /// The torus and its partial planes.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
@@ -143,8 +140,8 @@ impl Torus {
         &self.graph
     }
 
-    /// Requests that a processor may have outstanding: at the machine's depths limited by its
-    /// E-registers.
+    /// Maximum number of outstanding requests of a processor. At the machine's depths its
+    /// E-registers are the limit.
     pub fn outstanding(&self, profile: Profile) -> u32 {
         match profile {
             Profile::Paper => self.settings.outstanding.min(E_REGISTERS),
@@ -152,12 +149,11 @@ impl Torus {
         }
     }
 
-    /// Settings of all nodes and links.
     pub fn settings(&self) -> &Settings<TorusSettings> {
         &self.settings
     }
 
-    /// Nodes at the end of the numbering that had no logical number at first.
+    /// Number of nodes at the end of the numbering that had no logical number at first.
     pub fn spares(&self) -> u32 {
         self.spares
     }
@@ -166,22 +162,20 @@ impl Torus {
         &self.defects
     }
 
-    /// The defects as the route computation sees them.
+    /// The defects in the form for the computation of routes.
     pub fn broken(&self) -> Broken {
         self.defects.broken(&self.shape)
     }
 
-    /// Whether tables let packets adapt.
     pub fn is_adaptive(&self) -> bool {
         self.adaptive
     }
 
-    /// Virtual channel tables for rings without tables in the description.
+    /// How channels are assigned in rings without tables in the description.
     pub fn channels(&self) -> Channels {
         self.channels
     }
 
-    /// The tables of the description.
     pub fn vc_tables(&self) -> &GivenTables {
         &self.vc_tables
     }
@@ -191,8 +185,8 @@ impl Torus {
         &self.destinations
     }
 
-    /// The number of the logical processor at a node; a spare node, or one replaced by a spare, has
-    /// none.
+    /// The number of the logical processor at a node. A spare node has none, and neither has a node
+    /// replaced by a spare.
     pub fn processor(&self, node: u32) -> Option<u16> {
         let own = |&number: &usize| self.destinations[number] == node;
         // Try the node's own number first, which nearly all processors have.
@@ -204,8 +198,8 @@ impl Torus {
         found.map(|number| number as u16)
     }
 
-    /// The processor number in the router of a node. A spare has its node's number until it gets
-    /// another; no look-up table has a path to it. A replaced processor keeps its number.
+    /// The processor number in the router of a node. A spare has its node's number until it is
+    /// assigned another; no look-up table has a path to it. A replaced processor keeps its number.
     pub(super) fn own_number(&self, node: u32) -> u16 {
         self.processor(node).unwrap_or(node as u16)
     }
@@ -217,7 +211,7 @@ impl Torus {
         links.position(|link| link.a == end || link.b == end)
     }
 
-    /// Whether a link between routers, or to a processor, or one of its nodes is declared broken.
+    /// Whether a link, between routers or to a processor, or one of its nodes is declared broken.
     pub fn is_broken(&self, link: &Link<()>) -> bool {
         let is_broken = |end: End| match end.node {
             NodeRef::Processor(node) => self.defects.has(Defect::Node(node)),
@@ -231,8 +225,8 @@ impl Torus {
         is_broken(link.a) || is_broken(link.b)
     }
 
-    /// This torus with packets that may adapt or not, and with these channel tables. If channels
-    /// are chosen, the tables of the description are ignored.
+    /// This torus with the given choice of adaptivity and channels. If channels are chosen, the
+    /// tables of the description are ignored.
     #[must_use]
     pub fn choosing(&self, adaptive: Option<bool>, channels: Option<Channels>) -> Self {
         let vc_tables = match channels {
@@ -292,7 +286,7 @@ impl Torus {
         runtime: &Runtime,
     ) -> Result<Vec<(u8, FlitLinkConfig)>, PlanError> {
         let profile = runtime.profile.unwrap_or(self.settings.profile);
-        // Correct packets only at processors, where they end.
+        // Only processors, where packets end, correct them.
         let corrects = matches!(node, NodeRef::Processor(_));
         let depths = |port| match profile {
             Profile::Live => Depths::LIVE,
@@ -302,8 +296,8 @@ impl Torus {
         let of = (self, &self.settings);
         let carriers = self.graph.ports(of, node, (STANDARD, RATE), runtime)?;
         let configured = |(port, mut carrier): (u8, phitwire::link::LinkConfig)| {
-            // Enlarge the carrier's input: flits must never wait for it, since it is not part of
-            // the machine.
+            // Enlarge the carrier's input: it is not part of the machine, so flits must never wait
+            // for it.
             let phits = &mut carrier.profile.input_phits_per_vc;
             *phits = (*phits).max(CARRIER_PHITS);
             let link = FlitLinkConfig {

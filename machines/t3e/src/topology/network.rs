@@ -1,4 +1,4 @@
-//! The torus as a generic network.
+//! The torus as a network of the machine-independent layer.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use phitwire::net::{
 };
 use phitwire::time::{Duration, Time};
 
-/// Maximum number of responses waiting for the link of a processor.
+/// Maximum number of responses that wait for the link of a processor.
 const ANSWERS: usize = 64;
 
 impl Network for Torus {
@@ -110,7 +110,6 @@ impl Network for Torus {
 }
 
 impl Torus {
-    /// The NIC of a processor.
     fn processor_device(
         &self,
         nic: u32,

@@ -70,7 +70,7 @@ const OPTIONS: &[OptionSpec] = &[
     ),
 ];
 
-/// Every torus with that number of nodes, including those with partial planes of one size.
+/// All tori with the given number of nodes, including those with partial planes of one size.
 fn sizes(outline: &Outline) -> Vec<Given> {
     let nodes = outline.routers;
     if nodes != outline.nics || nodes > MAX_NODES as usize {
@@ -86,7 +86,7 @@ fn sizes(outline: &Outline) -> Vec<Given> {
     };
     let text = |[x, y, z]: [usize; 3]| format!("{x}x{y}x{z}");
     let is_joined = |size, partial| pairs(size, partial) == outline.joined;
-    // Include tori that lack links: these sizes are few enough.
+    // Include tori that lack links, since there are few of these sizes.
     let whole = boxes(MOST_NODES, nodes).map(|size| Given::of([("size", text(size))]));
     let mut all: Vec<Given> = whole.collect();
     for rest in 1..nodes {
@@ -104,7 +104,7 @@ fn sizes(outline: &Outline) -> Vec<Given> {
     all
 }
 
-/// Number of connected pairs of nodes in a torus of that size with such partial planes.
+/// Number of connected pairs of nodes in a torus of that size with the given partial planes.
 fn pairs([x, y, z]: [usize; 3], [part_x, part_y, part_z]: [usize; 3]) -> usize {
     let ring = |nodes: usize| match nodes {
         0 | 1 => 0,
@@ -168,7 +168,7 @@ fn spec(given: &Given) -> Result<TorusSpec, String> {
     Ok(spec)
 }
 
-/// Reads defects from a list with commas also within parentheses.
+/// Parses defects from a list that has commas also within parentheses.
 fn defects(list: &str, shape: &Shape) -> Result<Defects, String> {
     let mut defects = Defects::default();
     let mut is_inside = false;

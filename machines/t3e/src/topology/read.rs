@@ -12,7 +12,7 @@ use phitwire::net::{
     Describe, Fields, MistakeKind as K, Place, Section, Settings, Shown, Spans, Value,
 };
 
-/// What a size looks like.
+/// Help for an invalid size.
 const SIZE: &str = "write the sizes in X, Y and Z, such as \"8x8x8\" or [8, 8, 8]";
 
 impl Describe for Torus {
@@ -81,7 +81,7 @@ fn smallest() -> Shape {
 /// Checks that look-up tables support the shape.
 ///
 /// # Errors
-/// If it has more nodes than look-up tables can tell apart.
+/// If it has more nodes than look-up tables can distinguish.
 pub(super) fn within(shape: Shape) -> Result<Shape, String> {
     match shape.nodes() {
         ..=MAX_NODES => Ok(shape),
@@ -113,7 +113,7 @@ fn shape(fields: &mut Fields, root: &mut Section<'_, '_>, spans: &mut Spans) -> 
     }
 }
 
-/// Three sizes: of a torus, or of partial planes.
+/// Reads three sizes, of a torus or of partial planes.
 fn block(fields: &mut Fields, value: Value<'_, '_>) -> Option<[u8; 3]> {
     let sizes = match value.get_ref().as_str() {
         Some(text) => {
@@ -134,7 +134,7 @@ fn block(fields: &mut Fields, value: Value<'_, '_>) -> Option<[u8; 3]> {
     sizes
 }
 
-/// Reads defects; none if the shape could not be read.
+/// Reads defects. Returns none if the shape could not be read.
 fn defects(
     fields: &mut Fields,
     value: Value<'_, '_>,

@@ -1,4 +1,4 @@
-//! Descriptions built into the command.
+//! Descriptions shipped with the command.
 
 pub const READY: &[(&str, &str)] = &[
     (

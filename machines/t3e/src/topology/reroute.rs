@@ -1,5 +1,5 @@
-//! Tables around failures while a torus runs: other paths, isolated nodes, and spare nodes that
-//! take over numbers (T3E sec. 9).
+//! Computes tables around failures while a torus runs: other paths, isolated nodes, and spare nodes
+//! that take over numbers (T3E sec. 9).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,10 @@ use crate::route::{Broken, Shape, TABLE_ENTRIES, dependency};
 use crate::router::RouterTables;
 use phitwire::net::{Faults, NodeRef, Reroutable, RoutedTables};
 
-/// Ports to other routers, one bit each.
 const NETWORK_PORTS: u8 = (1 << Direction::ALL.len()) - 1;
 
 impl Torus {
-    /// Defects of the description plus these faults.
+    /// Defects of the description and the given faults.
     fn broken_by(&self, faults: &Faults) -> Broken {
         let mut broken = self.broken();
         for &link in &faults.links {
@@ -51,8 +50,9 @@ impl Torus {
         self.destinations.iter().map(standing_in).collect()
     }
 
-    /// The number of the processor at a node. A replaced node gets the number of its substitute,
-    /// which no path leads to, so responses to what it still sends do not reach the substitute.
+    /// The number of the processor at a node. A replaced node gets the number of its substitute, to
+    /// which no path leads, so that responses to requests that it still sends do not reach the
+    /// substitute.
     fn number_by(&self, node: u32, destinations: &[u32]) -> u16 {
         let mut numbers = 0..destinations.len();
         if let Some(number) = numbers.find(|&number| destinations[number] == node) {
@@ -129,15 +129,15 @@ impl Reroutable for Torus {
     }
 }
 
-/// Tables of all routers, or why there are none.
+/// Tables of all routers, or the reason why there are none.
 #[derive(Debug)]
 struct Rerouted {
     tables: Vec<RouterTables>,
-    /// Processor numbers by node.
     numbers: Vec<u16>,
-    /// Pairs of node and processor, as nodes, without a path in the look-up tables.
+    /// Pairs of nodes, of which the second stands for its processor, without a path in the look-up
+    /// tables.
     unreached: BTreeSet<(u32, u32)>,
-    /// By node: its part of the network, by working links.
+    /// By node: its part of the network, connected by working links.
     parts: Vec<u32>,
     refused: Option<String>,
 }
@@ -186,7 +186,7 @@ impl Rerouted {
     }
 }
 
-/// The isolated ports of a router while these nodes are isolated.
+/// The isolated ports of a router while the given nodes are isolated.
 fn cut_off(shape: &Shape, isolated: &BTreeSet<u32>, node: u32) -> u8 {
     if isolated.contains(&node) {
         return NETWORK_PORTS;
@@ -199,7 +199,7 @@ fn cut_off(shape: &Shape, isolated: &BTreeSet<u32>, node: u32) -> u8 {
     directions.fold(0, |ports, direction| ports | 1 << direction.index())
 }
 
-/// For each node the lowest node reachable over working links.
+/// For each node the lowest node that it reaches over working links.
 fn parts(shape: &Shape, broken: &Broken) -> Vec<u32> {
     let mut parts = vec![u32::MAX; shape.nodes() as usize];
     let mut stack = Vec::new();
@@ -227,7 +227,7 @@ impl RoutedTables for Rerouted {
         self.tables.get(router as usize).map(RouterTables::digest)
     }
 
-    /// Whether tables could join the two nodes: none leads to a node without a number.
+    /// Whether tables could connect the two nodes. No table leads to a node without a number.
     fn joins(&self, from: u32, to: u32) -> bool {
         let part = self.part(from);
         part.is_some() && part == self.part(to) && !self.unreached.contains(&(from, to))

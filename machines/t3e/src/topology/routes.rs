@@ -17,7 +17,6 @@ use crate::router::{LookUpTable, Names, RouterRegisters};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routes {
     pub broken: Broken,
-    /// Registers by node.
     pub registers: Vec<RouteRegisters>,
     /// Routes from every node to every processor.
     pub tables: Tables,
@@ -25,8 +24,8 @@ pub struct Routes {
     pub names: Arc<Names>,
 }
 
-/// Routes, computed on first use. They are derived from the rest of the torus, so equality ignores
-/// them.
+/// Routes, computed on first use. They are derived from the rest of the torus, so comparisons
+/// ignore them.
 #[derive(Clone, Default)]
 pub(super) struct Computed(OnceLock<Result<Routes, TablesError>>);
 
@@ -44,9 +43,10 @@ impl fmt::Debug for Computed {
     }
 }
 
-/// The nodes of the logical processors, without the last `spares` nodes: each is its own node, but
-/// isolated nodes are replaced by spares, lowest first, while there are any ("renaming", T3E sec.
-/// 9). Where four processors share an entry, four nodes are replaced by four.
+/// The nodes of the logical processors, without the last `spares` nodes. Each processor is at the
+/// node with its number, but isolated nodes are replaced by spares, lowest first, while there are
+/// any ("renaming", T3E sec. 9). Where four processors share an entry, four nodes are replaced by
+/// four.
 pub(super) fn destinations(shape: &Shape, broken: &Broken, spares: u32) -> Vec<u32> {
     let processors = shape.nodes().saturating_sub(spares);
     let in_group = match processors as usize > TABLE_ENTRIES {
@@ -97,14 +97,15 @@ impl Torus {
         let mut registers: Vec<RouteRegisters> = (0..shape.nodes())
             .map(|node| shape.registers(node))
             .collect();
-        // First tables, with channels that allow all paths; then channels that suit the paths.
+        // The first tables use channels that permit all paths; then channels are chosen to suit
+        // those paths.
         let tables = generate(shape, &broken, &registers, destinations)?;
         if self.channels == Channels::Optimised {
             ChannelTables::default().fill(shape, &mut registers, &tables);
         }
         self.vc_tables.fill(shape, &mut registers);
-        // Tables of the description are used unchanged and checked with it; paths other than its
-        // own may need other tables.
+        // Tables of the description are used unchanged and checked with it; paths other than the
+        // description's may need other tables.
         let is_described = broken == self.broken() && destinations == self.destinations;
         if !self.vc_tables.is_empty() && !is_described {
             channels::constrain(shape, &mut registers, &tables);
@@ -139,7 +140,7 @@ impl Torus {
         Ok(self.registers_by(self.routes()?, router, self.own_number(router)))
     }
 
-    /// The registers of a router for other routes, with that processor number.
+    /// The registers of a router for other routes, with the given processor number.
     pub(super) fn registers_by(
         &self,
         routes: &Routes,
@@ -164,7 +165,7 @@ impl Torus {
         routers.map(|router| self.registers_of(router)).collect()
     }
 
-    /// Converts entries of [`Tables`] into a look-up table.
+    /// Converts entries of [`Tables`] to a look-up table.
     fn look_up_table(&self, entries: &[u32]) -> LookUpTable {
         let mut table = LookUpTable::new(self.destinations.len());
         for (index, &bits) in entries.iter().enumerate() {

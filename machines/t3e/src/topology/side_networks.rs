@@ -51,7 +51,8 @@ impl SideNetworks for Torus {
         works: &dyn Fn(usize) -> bool,
     ) -> Result<BarrierPlan, String> {
         let working = self.working(works);
-        // Use the NIC's node, not its number: the description does not know run-time replacements.
+        // Use the NIC's node, not its number, because the description does not contain run-time
+        // replacements.
         let node_of = |&(nic, number): &(NodeRef, u16)| {
             let name = || self.node_name(nic);
             let NodeRef::Processor(node) = nic else {
@@ -111,7 +112,7 @@ impl SideNetworks for Torus {
 /// A search state: node, leg, and whether the leg goes in minus direction.
 type State = (u32, usize, bool);
 
-/// The path with the fewest hops in six legs, each in one direction.
+/// The path with the fewest hops in six legs of one direction each.
 fn shortest(
     nodes: u32,
     (from, to): (u32, u32),
@@ -133,7 +134,7 @@ fn shortest(
             end = Some(state);
             break;
         }
-        // Visit the next leg before states one hop farther: it costs nothing.
+        // Visit the next leg, which costs nothing, before states that are one hop farther.
         if leg + 1 < LEGS {
             for minus in [true, false] {
                 let next = (node, leg + 1, minus);

@@ -31,14 +31,14 @@ impl Torus {
         self.routes().map_err(|error| error.to_string())
     }
 
-    /// A circular wait among channels if each router has any one of these register sets.
+    /// A circular wait among channels, if each router has any one of these register sets.
     fn circle_by(&self, registers: &[&[RouteRegisters]]) -> Result<Option<String>, String> {
         let routes = self.routed()?.tables.routes();
         let entries = routes.map(|(from, _, entry)| (from, entry));
         Ok(check::circle(self, registers, entries).map(|mistake| mistake.message))
     }
 
-    /// Registers without tables, for a search of the rings in some dimensions: rings without
+    /// Registers without tables, for a search of the rings in some dimensions. Rings without
     /// datelines are not searched.
     fn only(&self, is_wanted: &dyn Fn(usize) -> bool) -> Vec<RouteRegisters> {
         let wanted = Direction::ALL.iter();
@@ -53,7 +53,7 @@ impl Torus {
         all
     }
 
-    /// The registers of the description with these values applied.
+    /// The registers of the description with the given values applied.
     fn holding(&self, values: &[RegisterValue]) -> Result<Vec<RouteRegisters>, String> {
         let mut registers = self.routed()?.registers.clone();
         for RegisterValue {
@@ -90,7 +90,7 @@ fn register((node, direction, table): (u32, Direction, u8)) -> RegisterValue {
     }
 }
 
-/// The dimensions with these names; each must have rings.
+/// The dimensions with the given names; each must have rings.
 fn dimensions(
     words: &[String],
     kinds: &BTreeMap<RingKind, Vec<Vec<u32>>>,
@@ -131,7 +131,7 @@ impl TunableChannels for Torus {
         let circle = self.circle_by(&[&registers])?;
         let mut file = String::from(ABOUT);
         file.push('\n');
-        // Writing into a String never fails.
+        // Writing to a String never fails.
         let _ = tables.write(&mut file);
         let sections = tables.sections().into_iter();
         let found = sections.map(|(dimensions, kind, datelines, entries)| {
@@ -193,7 +193,7 @@ impl TunableChannels for Torus {
         if let Some(circle) = self.circle_by(&[&after])? {
             return Err(circle);
         }
-        // Tables that already allow a circular wait cannot be changed safely, only replaced.
+        // Tables that already permit a circular wait cannot be changed safely, only replaced.
         if self.circle_by(&[&before])?.is_some() {
             return Ok(());
         }
@@ -206,12 +206,12 @@ impl TunableChannels for Torus {
     }
 }
 
-/// The tables of rings that are alike.
+/// The tables of equivalent rings.
 struct Found<'a> {
     dimensions: Vec<usize>,
     rings: usize,
     datelines: [u8; 2],
-    /// Tables by ordinate, of + and of -.
+    /// Tables of + and of -, by ordinate.
     entries: &'a [[u8; 2]],
     /// The tables before the search: time of crossing.
     plain: VcTables,
@@ -219,7 +219,7 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// The tables of a kind of rings, none counted yet.
+    /// The tables of a kind of rings, without counting any ring yet.
     fn of(kind: &RingKind, datelines: [u8; 2], entries: &'a [[u8; 2]]) -> Result<Self, String> {
         let ring = Ring::new(&kind.ordinates, datelines);
         let ring =

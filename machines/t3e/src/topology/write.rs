@@ -6,10 +6,10 @@ use super::channels::Channels;
 use super::model::Torus;
 use phitwire::net::Describe;
 
-/// The description of a torus; defaults are omitted.
+/// The description of a torus, without defaults.
 pub fn write(torus: &Torus) -> String {
     let mut text = String::new();
-    // Writing into a String never fails.
+    // Writing to a String never fails.
     let _ = write_all(&mut text, torus);
     text
 }

@@ -1,4 +1,4 @@
-//! The search for channels that balance the links: simulated annealing, the technique of T3E sec.
+//! Searches for channels that balance the links, by simulated annealing: the technique of T3E sec.
 //! 4, which gives no details.
 
 use super::balance::Level;
@@ -6,41 +6,40 @@ use super::ring::UnidirectionalRing;
 use super::tables::{Entries, RingTables};
 use phitwire::rng::Rng;
 
-/// A search for tables that balance the links. The objective is the sum over levels and links of
-/// the imbalance squared. The objective and the temperatures are ours: with them the search matches
-/// or beats T3E table 1 for most seeds (`docs/guide/src/reproduce.md`).
+/// Parameters of a search for tables that balance the links. The objective is the sum over levels
+/// and links of the squared imbalance. The objective and the temperatures are phitwire's; with them
+/// the search matches or beats T3E table 1 for most seeds (`docs/guide/src/reproduce.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Annealing {
-    /// Number of entries in the tables.
     pub entries: Entries,
-    /// The weight of the whole ring in the objective; each level of sub-rings weighs 1. A weight of
-    /// about thirty comes closest to T3E table 1 for a ring of 32 nodes with eight entries; no
-    /// objective was found that matches all of its figures (`docs/guide/src/reproduce.md`).
+    /// Weight of the whole ring in the objective; each level of sub-rings has weight 1. A weight of
+    /// about thirty comes closest to T3E table 1 for a ring of 32 nodes with eight entries. No
+    /// objective was found that matches all of the table's figures (`docs/guide/src/reproduce.md`).
     pub ring_weight: u8,
-    /// Packets take final hops in the ring, so in eight-entry tables the entries for the routers'
-    /// own ordinates stay at VC0. In rings of up to eight nodes that is free; in larger ones it
-    /// costs balance, since other destinations share these entries.
+    /// Whether packets take final hops in the ring, so that in eight-entry tables the entries for
+    /// the routers' own ordinates stay at VC0. In rings of up to eight nodes that costs nothing; in
+    /// larger ones it costs balance, since other destinations share these entries.
     pub final_hops: bool,
     /// Number of entry changes that a run tries.
     pub flips: u32,
-    /// Number of runs, of which the best one is used; at least one is done.
+    /// Number of runs, at least one, of which the best is used.
     pub runs: u32,
 }
 
 /// The initial temperature of a run, in units of the objective.
 const WARM: f64 = 0.05;
-/// The final temperature.
 const COLD: f64 = 2e-6;
 /// Factor of the temperature between stages.
 const COOLING: f64 = 0.9;
-/// Stages, of equally many flips: `WARM` times `COOLING` to this power is just below `COLD`.
+/// Number of stages with equally many flips each: `WARM` times `COOLING` to this power is just
+/// below `COLD`.
 const STAGES: u32 = 97;
 /// Below the effect of any flip on the objective, and above rounding errors.
 const ROUNDING: f64 = 1e-9;
 
 impl Annealing {
     /// The search for the tables of the machine, for a ring of `nodes`. It takes some milliseconds
-    /// and meets T3E table 1.
+    /// and matches T3E table 1.
     pub fn machine(nodes: usize) -> Self {
         let (flips, runs) = match nodes {
             ..=8 => (206 * STAGES, 8),
@@ -56,8 +55,8 @@ impl Annealing {
         }
     }
 
-    /// Tables for `ring` in which all constrained routes, and all routes sharing an entry with one,
-    /// use VC0. The same seed gives the same tables on every machine.
+    /// Tables for `ring` in which all constrained routes, and all routes that share an entry with
+    /// one, use VC0. The same seed gives the same tables on every machine.
     pub fn run(&self, ring: UnidirectionalRing, seed: u64) -> RingTables {
         let mut tables = RingTables::time_of_crossing(ring);
         let start = Search::new(self, &tables);
@@ -80,15 +79,15 @@ impl Annealing {
         tables
     }
 
-    /// Whether the entry of `destination` at `source` is used, may be VC1, and does not also belong
-    /// to an earlier destination.
+    /// Whether the entry of `destination` at `source` is used, may be VC1, and was not already
+    /// counted for an earlier destination.
     fn is_free(&self, ring: &UnidirectionalRing, source: usize, destination: usize) -> bool {
         let shares = |&other: &usize| self.entries.shared(ring, destination, other);
         let mut users = (0..ring.nodes())
             .filter(|&other| ring.is_minimal(source, other))
             .filter(shares)
             .peekable();
-        // Keep the entry of the router's own ordinate fixed if final hops use it.
+        // If final hops use the entry of the router's own ordinate, keep it fixed.
         let own = self.final_hops && shares(&source);
         users.peek() == Some(&destination)
             && !own
@@ -99,12 +98,13 @@ impl Annealing {
 /// An entry that may be VC0 or VC1.
 #[derive(Clone)]
 struct Entry {
-    /// The router's position, and that of the first destination that uses the entry.
+    /// Positions of the router and of the first destination that uses the entry.
     of: (usize, usize),
     vc1: bool,
     /// The links that the entry's routes cross, once per level.
     crossings: Vec<Crossing>,
-    /// The objective's change when the entry changes, apart from the differences of links.
+    /// The part of the objective's change by a flip of the entry that does not depend on the links'
+    /// differences.
     own_weight: f64,
 }
 
@@ -118,12 +118,11 @@ struct Crossing {
     weight: f64,
 }
 
-/// A link at one level.
 #[derive(Clone)]
 struct Link {
-    /// Routes on VC0 minus those on VC1: a whole number.
+    /// Routes on VC0 minus routes on VC1: a whole number.
     difference: f64,
-    /// The maximum number of routes on any link at the level.
+    /// The number of routes on the busiest link of this link's level.
     busiest: f64,
     weight: f64,
 }
@@ -131,7 +130,7 @@ struct Link {
 #[derive(Clone)]
 struct Search {
     entries: Vec<Entry>,
-    /// Links of the first level, by number, then those of the next.
+    /// Links of the first level, by number, followed by those of the next levels.
     links: Vec<Link>,
 }
 
@@ -163,7 +162,7 @@ impl Search {
         Self { entries, links }
     }
 
-    /// Tries `flips` changes over all temperatures, then takes all remaining gains.
+    /// Tries `flips` changes over all temperatures, and then takes all remaining gains.
     fn anneal(&mut self, rng: &mut Rng, flips: u32) {
         if self.entries.is_empty() {
             return;
@@ -192,7 +191,7 @@ impl Search {
         }
     }
 
-    /// The objective's increase if an entry changes.
+    /// The increase of the objective if an entry changes.
     fn change(&self, entry: usize) -> f64 {
         let entry = &self.entries[entry];
         let pulls = entry.crossings.iter();
@@ -211,8 +210,8 @@ impl Search {
         }
     }
 
-    /// Compares runs: the objective, then the sum of the imbalances, which the averages of T3E
-    /// table 1 are based on. Less is better.
+    /// For the comparison of runs: the objective, then the sum of the imbalances, on which the
+    /// averages of T3E table 1 are based. Less is better.
     fn score(&self) -> [f64; 2] {
         self.links.iter().fold([0.0; 2], |[squares, sum], link| {
             let imbalance = link.difference.abs() / link.busiest;
@@ -234,7 +233,7 @@ impl Entry {
         }
     }
 
-    /// The links that its routes at `level` cross, with the number of routes on each.
+    /// The links that the entry's routes at `level` cross, with the number of routes on each.
     fn routes(&self, tables: &RingTables, entries: Entries, level: Level) -> Vec<(usize, f64)> {
         let ring = tables.ring();
         let mut routes = vec![0_u32; ring.nodes()];
@@ -252,7 +251,8 @@ impl Entry {
             .collect()
     }
 
-    /// Adds a link crossed by `routes` of its routes, whose squared difference has this `weight`.
+    /// Adds a link that `routes` of the entry's routes cross, and whose squared difference has this
+    /// `weight`.
     ///
     /// A difference d becomes d ∓ 2 r when an entry of r routes changes, so its square grows by 4
     /// r² ∓ 4 r d.
@@ -267,17 +267,17 @@ impl Entry {
     }
 }
 
-/// How many of `flips` changes each stage tries: equally many, and the last stage also the
-/// remainder.
+/// The number of changes that each stage tries: an equal share of `flips`, and in the last stage
+/// also the remainder.
 fn flips_of_stages(flips: u32) -> impl Iterator<Item = u32> {
     let last = move |stage| stage + 1 == STAGES;
     (0..STAGES).map(move |stage| flips / STAGES + if last(stage) { flips % STAGES } else { 0 })
 }
 
-/// Returns true with probability e to the power of -`exponent`; `exponent` must be positive.
+/// Returns true with probability e to the power of -`exponent`, which must be positive.
 ///
-/// Computes the power by multiplications, as (1 + x / 1024) to the power of 1024: they give the
-/// same result on every machine, unlike `exp`.
+/// Computes the power by multiplications, as (1 + x / 1024) to the power of 1024. Unlike `exp`,
+/// they give the same result on every machine.
 fn accepts(exponent: f64, rng: &mut Rng) -> bool {
     let mut power = 1.0 + exponent / 1024.0;
     for _ in 0..10 {

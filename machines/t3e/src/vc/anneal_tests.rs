@@ -1,10 +1,8 @@
-//! Tests of the search.
-
 use super::super::{Ring, VcTables, optimised};
 use super::*;
 
 /// Lower bound on each link's imbalance at `level`: the routes with a fixed channel minus all
-/// others; if those can balance them, 0, or 1 if the number of routes is odd.
+/// others. If the others can balance them, the bound is 0, or 1 if the number of routes is odd.
 fn bounds(ring: &UnidirectionalRing, annealing: &Annealing, level: Level) -> Vec<f64> {
     let start = RingTables::time_of_crossing(ring.clone());
     let search = Search::new(annealing, &start);
@@ -42,7 +40,7 @@ fn no_tables_are_better_than_structure_allows() {
     for nodes in [8, 16, 32] {
         assert_eq!(of(nodes, Entries::Eight, 4)[0], 0.25);
     }
-    // Routes that leave the dateline on VC1 because they crossed it, minus those that begin there.
+    // Routes that leave the dateline on VC1 because they crossed it, minus routes that begin there.
     assert_eq!(of(16, Entries::Eight, 16)[0], (24.0 - 8.0) / 32.0);
     assert_eq!(of(32, Entries::Full, 32)[0], (112.0 - 16.0) / 128.0);
     // Routes that end at the dateline share entries with constrained ones.
@@ -75,15 +73,15 @@ fn balanced_sub_rings_cost_the_ring_what_arithmetic_says() {
         };
         annealing.run(ring, 0)
     };
-    // One of the three routes from the dateline node into its sub-ring of four is on VC1, with
-    // those that crossed the dateline.
+    // One of the three routes from the dateline node into its sub-ring of four is on VC1, together
+    // with those that crossed the dateline.
     for entries in [Entries::Eight, Entries::Full] {
         let tables = tables_of(16, entries);
         assert_eq!(tables.imbalances(Level { nodes: 4 })[0], 0.25);
         let maximum = tables.balance(Level { nodes: 16 }).maximum;
         assert_eq!(maximum, (25.0 - 7.0) / 32.0);
     }
-    // Three of the seven into its sub-ring of eight.
+    // Three of the seven routes into its sub-ring of eight.
     let tables = tables_of(32, Entries::Full);
     assert_eq!(tables.imbalances(Level { nodes: 8 })[0], 1.0 / 16.0);
     let maximum = tables.balance(Level { nodes: 32 }).maximum;
@@ -191,7 +189,7 @@ fn the_machines_tables_are_within_the_papers_figures() {
 #[test]
 fn columns_through_partial_planes_keep_their_own_entries_at_vc0() {
     let ordinates = [0, 1, 2, 3, 4, 5, 6, 7, 10];
-    // The dateline of + may not be the neighbour above the partial plane, which is 0.
+    // The dateline of + must not be the neighbour above the partial plane, which is 0.
     let ring = Ring::new(&ordinates, [4, 3]).expect("a ring");
     let tables = optimised(ring.clone(), true);
     assert_eq!(tables.crosses_on_vc1(), None);
@@ -204,7 +202,7 @@ fn columns_through_partial_planes_keep_their_own_entries_at_vc0() {
     for (ordinate, [plus, minus]) in tables.routers() {
         assert_eq!((plus | minus) >> (ordinate & 7) & 1, 0);
     }
-    // In rings of up to eight nodes that is always so.
+    // In rings of up to eight nodes that always holds.
     for nodes in 2..=8 {
         let ring = Ring::whole(nodes).expect("a valid ring size");
         assert_eq!(optimised(ring.clone(), true), optimised(ring, false));
@@ -219,7 +217,7 @@ fn as_many_changes_are_tried_as_are_said() {
         assert_eq!(stages.iter().sum::<u32>(), flips);
         assert!(stages[..96].iter().all(|&of| of == flips / STAGES));
     }
-    // A single change of a random entry already leads elsewhere.
+    // A single change of a random entry already leads to another result.
     let (ring, annealing) = machine(16);
     let found = |flips, seed| {
         let annealing = Annealing {

@@ -3,17 +3,15 @@
 use super::ring::UnidirectionalRing;
 use super::tables::RingTables;
 
-/// A level of the "hierarchical traffic model": the ring, or sub-rings of one size that it is cut
-/// into from the dateline on, which represent jobs in partitions. In each of them every node sends
-/// a packet to every other.
+/// A level of the "hierarchical traffic model": the ring, or sub-rings of one size into which it is
+/// cut from the dateline on, which represent jobs in partitions. In each of them every node sends a
+/// packet to every other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// Number of nodes in a sub-ring.
     pub nodes: usize,
 }
 
 impl Level {
-    /// Minimum number of nodes in a sub-ring.
     pub const LEAST: usize = 4;
 
     /// The levels of a ring of `nodes`: the ring and, by repeated halving, the sub-rings of at
@@ -36,8 +34,8 @@ impl Level {
         ring.routes().filter(move |route| whole || within(route))
     }
 
-    /// The number of routes on the busiest link: k²/8 in a ring of k nodes, if k is a multiple of
-    /// four, and m²/4 in a sub-ring of m, if m is even. Never less than 1.
+    /// Number of routes on the busiest link: k²/8 in a ring of k nodes if k is a multiple of four,
+    /// and m²/4 in a sub-ring of m nodes if m is even. Never less than 1.
     pub fn busiest(self, ring: &UnidirectionalRing) -> u32 {
         let loads = RingTables::time_of_crossing(ring.clone()).loads(self);
         let busiest = loads.iter().map(|[vc0, vc1]| vc0 + vc1).max();
@@ -45,17 +43,17 @@ impl Level {
     }
 }
 
-/// The imbalance of a ring's links: 0 if VC0 and VC1 are used equally, 1 at worst.
+/// The imbalance of a ring's links: 0 if VC0 and VC1 are used equally, at most 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Balance {
-    /// Average imbalance over all links; those without traffic count as 0.
+    /// Average imbalance of all links. Links without traffic count as 0.
     pub average: f64,
     /// Imbalance of the worst link.
     pub maximum: f64,
 }
 
 impl RingTables {
-    /// Number of routes of `level` on each link on VC0 and on VC1, by link number.
+    /// Number of routes of `level` on each link, on VC0 and on VC1, by link number.
     pub fn loads(&self, level: Level) -> Vec<[u32; 2]> {
         let mut loads = vec![[0; 2]; self.ring().nodes()];
         for (source, destination) in level.routes(self.ring()) {

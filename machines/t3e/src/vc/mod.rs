@@ -3,9 +3,10 @@
 //! Network", sec. 3.2 and 4).
 //!
 //! A [`Ring`] has two directions, each a [`UnidirectionalRing`] with a dateline. [`RingTables`]
-//! hold the channels of its routes, [`VcTables`] those of both directions in the routers' format.
-//! [`Annealing`] searches for tables of low [`Balance`] at every [`Level`], and [`optimised`] does
-//! so with the settings of the machine. [`table1`] is T3E table 1, the balance achieved.
+//! contain the channels of its routes, [`VcTables`] those of both directions in the routers'
+//! format. [`Annealing`] searches for tables of low [`Balance`] at every [`Level`], and
+//! [`optimised`] does so with the settings of the machine. [`table1`] is T3E table 1, which gives
+//! the achieved balance.
 
 pub mod anneal;
 pub mod balance;
@@ -18,10 +19,9 @@ pub use balance::{Balance, Level};
 pub use ring::{NODES, Ring, RingError, UnidirectionalRing};
 pub use tables::{Entries, RingTables, VcTables};
 
-/// Effort of a search, if it differs from that for the machine's tables.
+/// Effort of a search, where it differs from that for the machine's tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tries {
-    /// Seed of the random numbers.
     pub seed: u64,
     /// [`Annealing::flips`], if given.
     pub flips: Option<u32>,
@@ -35,7 +35,7 @@ pub fn optimised(ring: Ring, final_hops: bool) -> VcTables {
     searched(ring, final_hops, Tries::default())
 }
 
-/// Like [`optimised`] with other effort, which may take longer.
+/// Like [`optimised`], but with other effort, so that it may take longer.
 pub fn searched(ring: Ring, final_hops: bool, tries: Tries) -> VcTables {
     let machine = Annealing::machine(ring.ordinates().len());
     let annealing = Annealing {

@@ -5,7 +5,6 @@ use thiserror::Error;
 /// Minimum and maximum number of nodes in a ring: Y has ordinates of five bits.
 pub const NODES: core::ops::RangeInclusive<usize> = 2..=32;
 
-/// Why a ring is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RingError {
     #[error("a ring of {0} nodes: expected 2 to 32")]
@@ -16,12 +15,12 @@ pub enum RingError {
     Dateline(u8),
 }
 
-/// A ring: nodes in the order of their ordinates, the last next to the first, and for each
-/// direction its dateline node (T3E sec. 3.2).
+/// A ring: nodes in the order of their ordinates, of which the last is next to the first, and the
+/// dateline node of each direction (T3E sec. 3.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ring {
     ordinates: Vec<u8>,
-    /// Positions in `ordinates`, of + and of -.
+    /// Positions in `ordinates` for + and for -.
     datelines: [usize; 2],
 }
 
@@ -41,8 +40,8 @@ impl Ring {
         })
     }
 
-    /// The ring of `ordinates`, sorted, possibly with gaps, with its datelines for + and - at the
-    /// ordinates `datelines`. A column through a partial plane is such a ring (T3E sec. 2.3).
+    /// The ring of `ordinates`, which are sorted and may have gaps, with datelines for + and - at
+    /// the ordinates `datelines`. A column through a partial plane is such a ring (T3E sec. 2.3).
     ///
     /// # Errors
     /// If there are fewer than 2 ordinates or more than 32, if they are not in ascending order, or
@@ -75,9 +74,9 @@ impl Ring {
     }
 
     /// Whether the minimal path from ordinate `source` to ordinate `destination` is -; `None` if
-    /// the ring lacks one of them, or if they are equal. At ties, a source an even number of nodes
-    /// after the dateline of + goes +, the others go -: the only rule found that yields T3E table
-    /// 1; T3E states none.
+    /// the ring lacks one of them, or if they are equal. At ties, a source at an even number of
+    /// nodes after the dateline of + goes +, and the others go -. This is the only rule found that
+    /// yields T3E table 1; T3E states none.
     pub fn is_minus(&self, source: u8, destination: u8) -> Option<bool> {
         let position = |wanted| {
             let mut ordinates = self.ordinates.iter();
@@ -118,7 +117,7 @@ impl Ring {
 }
 
 /// One direction of a ring. Nodes are identified by position, counted in the direction of travel
-/// from the dateline, which is position 0; link n leads from position n to the next.
+/// from the dateline, which is position 0. Link n leads from position n to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnidirectionalRing {
     ordinates: Vec<u8>,
@@ -127,7 +126,7 @@ pub struct UnidirectionalRing {
 }
 
 impl UnidirectionalRing {
-    /// Number of nodes, and of links.
+    /// Number of nodes, which is also the number of links.
     #[inline]
     pub fn nodes(&self) -> usize {
         self.ordinates.len()
@@ -137,17 +136,14 @@ impl UnidirectionalRing {
         self.minus
     }
 
-    /// The ordinates of the ring's nodes, by position.
     pub fn ordinates(&self) -> &[u8] {
         &self.ordinates
     }
 
-    /// The position of the node of `ordinate`.
     pub fn position(&self, ordinate: u8) -> Option<usize> {
         self.ordinates.iter().position(|&other| other == ordinate)
     }
 
-    /// Number of hops from one position to another.
     #[inline]
     pub fn hops(&self, source: usize, destination: usize) -> usize {
         (destination + self.nodes() - source) % self.nodes()
@@ -168,8 +164,8 @@ impl UnidirectionalRing {
         pairs.filter(|&(source, destination)| self.is_minimal(source, destination))
     }
 
-    /// Whether a route passes through the dateline, in and out. A route that starts or ends there
-    /// does not.
+    /// Whether a route passes through the dateline node. A route that starts or ends there does
+    /// not.
     #[inline]
     pub fn passes_dateline(&self, source: usize, destination: usize) -> bool {
         source > destination && destination != 0

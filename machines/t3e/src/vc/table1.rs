@@ -8,7 +8,7 @@ use super::tables::{Entries, RingTables};
 /// Balance of one assignment in a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell {
-    /// The values of T3E table 1, with three decimals.
+    /// The printed values, with three decimals.
     pub paper: Balance,
     pub ours: Balance,
 }
@@ -16,9 +16,8 @@ pub struct Cell {
 /// A row: the balance at one level of a ring.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
-    /// Nodes of the ring.
     pub ring: usize,
-    /// Nodes of the sub-rings; of the ring itself in the row of the whole ring.
+    /// Number of nodes of the sub-rings, or of the ring in the row of the whole ring.
     pub sub_ring: usize,
     /// Tables of zeros.
     pub time_of_crossing: Cell,
@@ -44,8 +43,8 @@ pub const PAPER: [(usize, usize, [[f64; 2]; 3]); 10] = [
 ];
 
 /// A seed whose tables are no worse than T3E table 1. Near-equal optima exist: among seeds 1 to 20,
-/// 5 and 16 give a ring of 16 or 32 with an equally good objective but one slightly larger figure,
-/// such as a maximum of 17/64 instead of 16/64.
+/// two (5 and 16) give a ring of 16 or 32 with an equally good objective but one slightly larger
+/// figure, such as a maximum of 17/64 instead of 16/64.
 pub const SEED: u64 = 1;
 
 /// The rows of T3E table 1, in its order, with tables found from `seed`, such as [`SEED`]. This

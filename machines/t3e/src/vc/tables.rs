@@ -1,4 +1,4 @@
-//! Virtual channel tables, and their safety.
+//! Virtual channel tables, and checks of their safety.
 
 use super::ring::{Ring, UnidirectionalRing};
 
@@ -7,8 +7,8 @@ use super::ring::{Ring, UnidirectionalRing};
 pub enum Entries {
     /// One entry per node of the ring: "full tables" (T3E table 1).
     Full,
-    /// Eight, by the lower three bits of the destination's ordinate, as in the machine. (T3E sec. 4
-    /// says "the lower 8 bits", but T3E sec. 3.2 has tables of radix 8.)
+    /// Eight entries, selected by the lower three bits of the destination's ordinate, as in the
+    /// machine. (T3E sec. 4 says "the lower 8 bits", but T3E sec. 3.2 has tables of radix 8.)
     Eight,
 }
 
@@ -16,7 +16,7 @@ pub enum Entries {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingTables {
     ring: UnidirectionalRing,
-    /// By position of the source: one bit per position of the destination, its channel.
+    /// By position of the source: the channels, one bit per position of the destination.
     channels: Vec<u32>,
 }
 
@@ -28,8 +28,8 @@ impl RingTables {
         Self { ring, channels }
     }
 
-    /// The channels of routers whose eight-entry tables hold `entries`, by position; `None` if
-    /// their number differs from the ring's nodes. [`Self::crosses_on_vc1`] checks their safety.
+    /// The channels of routers whose eight-entry tables are `entries`, by position; `None` if their
+    /// number differs from that of the ring's nodes. [`Self::crosses_on_vc1`] checks their safety.
     pub fn from_entries(ring: UnidirectionalRing, entries: &[u8]) -> Option<Self> {
         if entries.len() != ring.nodes() {
             return None;
@@ -80,8 +80,8 @@ impl RingTables {
         })
     }
 
-    /// Sets the entry for `destination` in the router at `source` to VC1, and all destinations that
-    /// share it in tables of this size.
+    /// Sets the entry for `destination` in the router at `source` to VC1, and with it all
+    /// destinations that share it in tables of this size.
     pub(super) fn set_vc1(&mut self, entries: Entries, source: usize, destination: usize) {
         for other in 0..self.ring.nodes() {
             let shared = entries.shared(&self.ring, destination, other);
@@ -89,9 +89,9 @@ impl RingTables {
         }
     }
 
-    /// Follows the route from one position to another, and calls `hop` with the number of every
-    /// link and the channel used. Returns whether the route obeys the rule: "A packet is not
-    /// allowed to cross the dateline on VC1" (T3E sec. 3.2).
+    /// Follows the route from one position to another, and calls `hop` with the number and the
+    /// channel of every link. Returns whether the route obeys the rule: "A packet is not allowed to
+    /// cross the dateline on VC1" (T3E sec. 3.2).
     ///
     /// # Panics
     /// If the ring has no such positions.
@@ -138,7 +138,7 @@ impl RingTables {
 }
 
 impl Entries {
-    /// Whether two destinations, as positions, share an entry.
+    /// Whether two destinations, given as positions, share an entry.
     pub(super) fn shared(self, ring: &UnidirectionalRing, a: usize, b: usize) -> bool {
         let ordinates = ring.ordinates();
         a == b || self == Self::Eight && ordinates[a] & 7 == ordinates[b] & 7
@@ -166,8 +166,8 @@ impl VcTables {
         Self { ring, ways }
     }
 
-    /// The channels of routers whose tables for + and - hold `entries`, by ordinate; `None` if
-    /// their number differs from the ring's nodes. [`Self::crosses_on_vc1`] checks their safety.
+    /// The channels of routers whose tables for + and - are `entries`, by ordinate; `None` if their
+    /// number differs from that of the ring's nodes. [`Self::crosses_on_vc1`] checks their safety.
     pub fn from_entries(ring: Ring, entries: &[[u8; 2]]) -> Option<Self> {
         let way = |minus: bool| {
             let way = ring.one_way(minus);
@@ -209,15 +209,15 @@ impl VcTables {
         Some([of(plus)?, of(minus)?])
     }
 
-    /// Every ordinate of the ring with the tables of its router for + and -.
+    /// All ordinates of the ring, with the tables of their routers for + and -.
     pub fn routers(&self) -> impl Iterator<Item = (u8, [u8; 2])> {
         let ordinates = self.ring.ordinates().iter();
         ordinates.filter_map(|&ordinate| Some((ordinate, self.entries(ordinate)?)))
     }
 
-    /// [`RingTables::may_go`] by ordinate, in direction - if `minus`. Adaptive packets can return to
-    /// the deterministic channels at every node of their path: check from each. `None` if the ring
-    /// lacks an ordinate.
+    /// [`RingTables::may_go`] by ordinate, in direction - if `minus`. Adaptive packets can return
+    /// to the deterministic channels at every node of their path, so check from each of them.
+    /// `None` if the ring lacks an ordinate.
     pub fn may_go(&self, source: u8, destination: u8, minus: bool) -> Option<bool> {
         let way = self.one_way(minus);
         let (source, destination) = (

@@ -1,4 +1,4 @@
-//! The links of a router as its tiles see them during a window.
+//! The links of a router during a window, as its tiles use them.
 
 use core::cell::Cell;
 
@@ -12,14 +12,14 @@ use phitwire::kit::bits;
 use phitwire::sim::direct::exchange::Arrivals;
 use phitwire::sim::direct::model::{Lanes as _, NO_SLOT};
 
-/// Cycles of a window up to and including `now`, one bit each.
+/// The cycles of a window up to and including `now`, one bit each.
 #[inline]
 const fn up_to(now: u32) -> u64 {
     u64::MAX >> (63 - now)
 }
 
-/// The rest of a packet handed to a link whole: its flits leave in the cycles in which they would
-/// have been handed over one by one.
+/// The rest of a packet that was handed to a link whole. Its flits leave in the same cycles as if
+/// they were handed over one by one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaving {
     pub(super) flits: [u64; MAX_PACKET_FLITS],
@@ -44,8 +44,8 @@ impl Leaving {
     }
 }
 
-/// Slots freed one after the other by a packet that was taken whole, as if its flits were taken one
-/// by one.
+/// Slots of a packet that was taken whole. They are freed in the same cycles as if its flits were
+/// taken one by one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Freeing {
     pub(super) vc: u8,
@@ -55,15 +55,13 @@ pub(super) struct Freeing {
     pub(super) lane: u8,
 }
 
-/// The links of a router during one window.
 pub(super) struct Window<'a> {
     pub(super) lanes: &'a mut Lanes,
     pub(super) flits: &'a mut [u64],
     pub(super) size: usize,
     pub(super) base: u64,
-    /// Current cycle of the window.
     pub(super) now: u32,
-    /// Ports that lacked room when queried.
+    /// Ports that were found without room.
     pub(super) blocked: Cell<u64>,
 }
 
@@ -84,7 +82,7 @@ impl Window<'_> {
         lane
     }
 
-    /// Puts a flit on a lane of a port's link in a cycle of this window.
+    /// Sends a flit on a lane of a port's link in a cycle of this window.
     #[inline]
     fn put(&mut self, port: usize, lane: usize, now: u32, flit: u64) {
         let lanes = &mut *self.lanes;
@@ -94,7 +92,7 @@ impl Window<'_> {
         self.flits[slot * self.size + now as usize] = flit;
     }
 
-    /// Returns this window's credits for packets that were taken whole.
+    /// Returns the credits that become due in this window for packets that were taken whole.
     pub(super) fn free(&mut self, ports: u64) {
         for port in bits(ports) {
             let mut freeing = self.lanes.freeing[port];
@@ -117,7 +115,7 @@ impl Window<'_> {
         }
     }
 
-    /// Sends this window's flits of packets that were handed over whole.
+    /// Sends the flits that become due in this window for packets that were handed over whole.
     pub(super) fn send_leaving(&mut self, ports: u64) {
         for port in bits(ports) {
             let mut leaving = self.lanes.leaving[port];
@@ -144,8 +142,8 @@ impl Window<'_> {
     }
 }
 
-/// Flits that the router can take from a port in a cycle: over the row bus of a network tile, or
-/// from a NIC.
+/// Number of flits that the router can take from a port in a cycle, over the row bus of a network
+/// tile or from a NIC.
 #[inline]
 const fn slots_in(port: usize, cycle: u64) -> u64 {
     match port < FIRST_NIC_PORT {
@@ -182,7 +180,7 @@ impl Ports for Window<'_> {
             vc: vc as u8,
             left: taken as u8,
             cycle: self.cycle(),
-            // Packets that end in the same cycle use the lanes below.
+            // Packets that end in the same cycle use the lower lanes.
             lane: self.next_lane(port, |out| out.credits.cycles) as u8,
         };
         self.free(1 << port);
@@ -218,7 +216,7 @@ impl Ports for Window<'_> {
         let mut leaving = Leaving {
             to: packet.len() as u8,
             cycle: self.cycle(),
-            // Packets that end in the same cycle use the lanes below.
+            // Packets that end in the same cycle use the lower lanes.
             lane: self.next_lane(port, |out| out.phits) as u8,
             ..Leaving::NOTHING
         };
@@ -235,7 +233,7 @@ impl Ports for Window<'_> {
         let Some(leaving) = self.lanes.leaving.get(port) else {
             return 0;
         };
-        // Flits of this window are included already.
+        // The flits of this window are already included.
         let pace = self.lanes.pace(port);
         let next = pace.before(self.cycle() + 1);
         leaving.flits() + pace.before(leaving.cycle).saturating_sub(next) as u32
@@ -247,7 +245,8 @@ impl Ports for Window<'_> {
         if self.lanes.early >> port & 1 == 0 {
             return end.far_flits(self.cycle(), 0);
         }
-        // Count early returned credits that arrive later in this window as not returned.
+        // Credits that were returned early but arrive later in this window do not count as
+        // returned.
         let later = !up_to(self.now);
         let lanes = self.lanes.returned[port].iter();
         let early = lanes.map(|lane| (lane.cycles & later).count_ones()).sum();
@@ -273,7 +272,7 @@ impl Ports for Window<'_> {
     }
 }
 
-/// Links on which nothing happens, to run an idle core up to the present.
+/// Links without any event, used to run an idle core up to the present.
 pub(super) struct NoPorts;
 
 impl Ports for NoPorts {

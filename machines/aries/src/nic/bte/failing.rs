@@ -1,4 +1,4 @@
-//! Transfers that end early: their owner is gone, or their target is silent.
+//! Transfers that end early because their owner has gone or their target is silent.
 
 use super::super::block_transfer::{Active, Queued, Stage};
 use super::super::completion::Failure;
@@ -7,17 +7,17 @@ use super::super::transfer_targets::{Silence, TargetIndex};
 use super::{BlockTransferEngine, CHANNELS, TransferEnded, TransferOwner};
 
 impl BlockTransferEngine {
-    /// Ends all transfers of `owner`. After that its memory is not touched, except by transfers
-    /// that were sent completely.
+    /// Ends all transfers of `owner`. Afterwards its memory is accessed only by transfers that were
+    /// sent completely.
     pub(crate) fn give_up(&mut self, owner: TransferOwner, transactions: &mut Transactions) {
         let is_its = |queued: &Queued, _: bool| queued.owner == owner;
         self.fail(Failure::Aborted, is_its, transactions);
     }
 
-    /// Fails the transfers queued behind a window that has timed out completely, so that each
-    /// window does not cost another timeout. If all targets are silent, transfers to other targets
-    /// fail too: they waited only because the window was full. Sends and fenced transfers do not,
-    /// since they may wait for something else.
+    /// Fails the transfers queued behind a window that has timed out completely, so that they do
+    /// not cost a timeout per window. If all targets are silent, this includes transfers to other
+    /// targets, which waited only because the window was full. Sends and fenced transfers are
+    /// excluded, since they may wait for something else.
     pub(super) fn fail_silent(
         &mut self,
         target: TargetIndex,
@@ -31,9 +31,9 @@ impl BlockTransferEngine {
         self.fail(Failure::TimedOut, is_silent, transactions);
     }
 
-    /// Ends the transfers that `which` selects: queued ones at once, partly sent ones when their
-    /// outstanding packets have responses or timed out. Completely sent ones run their course.
-    /// The second argument of `which` says whether the transfer is behind a fence.
+    /// Ends the transfers that `which` selects. Queued ones end at once; partly sent ones end when
+    /// their outstanding packets have been answered or timed out; completely sent ones are left
+    /// alone. The second argument of `which` says whether the transfer is behind a fence.
     fn fail(
         &mut self,
         failure: Failure,
@@ -70,7 +70,7 @@ impl BlockTransferEngine {
             let active = self.slots.get(slot);
             active.failure.get_or_insert(failure);
             if let Stage::Announcing(_) = active.stage {
-                // The target has received nothing of it.
+                // The target has received no packet of the transfer.
                 active.stage = Stage::Ended;
                 self.waiting.retain(|&waiting| waiting != slot);
                 self.take_out(slot);

@@ -1,4 +1,4 @@
-//! The driver of collective runs: joins one operation after the other and verifies each result.
+//! The driver of collective runs: joins one operation after another and verifies each result.
 
 use super::engine::Ended;
 use super::message::CollectiveFailure;
@@ -11,13 +11,12 @@ use phitwire::time::{Duration, Time};
 /// The communicator of all runs.
 pub(super) const RUN_KEY: u16 = 0xce11;
 
-/// A run at one participant.
 #[derive(Debug)]
 pub(super) struct Driver {
     spec: CollectiveSpec,
     rank: u32,
     phase: RunPhase,
-    /// Whether the operation of `iteration` is joined.
+    /// Whether the operation of `iteration` has been joined.
     joined: bool,
     iteration: u64,
     stopping: bool,
@@ -28,7 +27,6 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// The run of a valid `spec` at `rank`.
     pub(super) fn new(spec: CollectiveSpec, rank: u32, now: Time) -> Self {
         let counts = CollectiveReport {
             run: spec.run,
@@ -50,7 +48,6 @@ impl Driver {
         }
     }
 
-    /// See [`Node::stood_still`](phitwire::node::Node::stood_still).
     pub(super) fn stood_still(&mut self, now: Time, span: Duration) {
         self.latency.stood_still(now, span);
     }
@@ -67,13 +64,13 @@ impl Driver {
         self.phase == RunPhase::Done
     }
 
-    /// Ends the run, at all participants, after the next operation that this one joins; true if
-    /// that was already requested.
+    /// Ends the run at all participants after the next operation that this one joins. Returns true
+    /// if that was already requested.
     pub(super) fn stop(&mut self) -> bool {
         core::mem::replace(&mut self.stopping, true)
     }
 
-    /// When to join the next operation: at once, if none is joined.
+    /// When to join the next operation, unless one is joined.
     pub(super) fn due(&self) -> Option<Time> {
         (self.phase == RunPhase::Running && !self.joined).then_some(self.last)
     }
@@ -97,7 +94,6 @@ impl Driver {
         }
     }
 
-    /// The joined operation has ended.
     pub(super) fn ended(&mut self, now: Time, ended: &Ended) {
         self.joined = false;
         self.last = now;
@@ -119,7 +115,7 @@ impl Driver {
         self.iteration += 1;
     }
 
-    /// The run is over: its tree has failed, or its participants do not match.
+    /// Ends the run after its tree has failed or its participants did not match.
     pub(super) fn fail(&mut self, failure: CollectiveFailure) {
         let timed_out = matches!(
             failure,
@@ -134,7 +130,7 @@ impl Driver {
         self.phase = RunPhase::Draining;
     }
 
-    /// The engine is drained.
+    /// Records that the engine has no more messages to deliver.
     pub(super) fn drained(&mut self) {
         if self.phase == RunPhase::Draining {
             self.phase = RunPhase::Done;

@@ -1,18 +1,18 @@
-//! One virtual collective engine: the operations of one reduction tree, one after the other.
+//! A virtual collective engine: executes the operations of one reduction tree, one after the other.
 //!
 //! Operations are numbered from 0 in the order in which they are joined. The engine collects the
-//! contribution of its own node and one of each child, combines them and sends the result to its
-//! parent; the parent's result ends the operation here and goes to the children. The root waits for
-//! nobody.
+//! contributions of its own node and of each child, combines them and sends the partial result to
+//! its parent. The parent's result ends the operation here, and is sent to the children. The root
+//! waits for no parent.
 //!
 //! A request that timed out may have been carried out, so every message is repeated until it is
-//! acknowledged, and its receiver recognizes repeats by their number: a contribution counts only
-//! for the operation being collected and only if that child's slot is empty, a result only for the
-//! operation that waits for it. No participant can be ahead by more than one: it joins the next
-//! operation after the result of this one.
+//! acknowledged, and its receiver recognises repetitions by their number. A contribution counts
+//! only for the operation that is being collected, and only if that child has not contributed yet;
+//! a result counts only for the operation that waits for it. No participant can be ahead by more
+//! than one operation, since it joins the next operation after the result of this one.
 //!
-//! Contributions are combined in a fixed order, first our own, then the children's by index, in
-//! whatever order they arrive: sums of floating point numbers depend on the tree only.
+//! Contributions are combined in a fixed order, first the node's own, then the children's by index,
+//! whatever the order of arrival, so that sums of floating point numbers depend only on the tree.
 
 use std::collections::VecDeque;
 
@@ -27,25 +27,22 @@ use super::tree::Neighbours;
 use phitwire::nic::{Collective, Operand};
 use phitwire::time::Time;
 
-/// The joiner, which gets the result.
+/// The user that joined the operation and gets the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Joiner {
-    /// A user, with data that the completion repeats.
+    /// A user, with the value that the completion repeats.
     User(u64),
-    /// The driver of collective runs.
     Driver,
 }
 
-/// The outcome of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// The response to send at once.
+    /// Respond at once with this status.
     Answered(Status),
-    /// Done: the message was a new contribution or result of this neighbour.
+    /// A new contribution or result of this neighbour was accepted: the status is "done".
     News(usize),
 }
 
-/// An operation joined by this node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Joined {
     pub joiner: Joiner,
@@ -57,7 +54,6 @@ pub(super) struct Joined {
     pub at: Time,
 }
 
-/// An operation that has ended at this node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ended {
     pub joined: Joined,
@@ -67,11 +63,12 @@ pub(super) struct Ended {
     pub mark: bool,
 }
 
-/// A "done" that a neighbour waits for: the next message to it carries it, or a response does.
+/// A "done" that a neighbour waits for. The next message to the neighbour carries it, or else a
+/// response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owed {
     pub answer: Response,
-    /// When a response must carry it.
+    /// When a response must carry it at the latest.
     pub due: Time,
 }
 
@@ -94,34 +91,31 @@ impl Default for Sink {
 }
 
 impl Sink {
-    /// Sets the time to `now`.
     pub(super) fn at(&mut self, now: Time) -> &mut Self {
         self.now = now;
         self
     }
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Engine {
     index: u8,
     pub tree: Neighbours,
-    /// The operation being collected or waiting for its result.
+    /// Number of the operation that is being collected or waits for its result.
     sequence: u32,
     joined: Option<Joined>,
     /// Contributions to the operation, by child.
     shares: Box<[Option<Message>]>,
-    /// The partial result was sent to the parent.
+    /// Whether the partial result was sent to the parent.
     handed_up: bool,
-    /// Why the tree failed.
+    /// The failure of the tree, if it has failed.
     broken: Option<CollectiveFailure>,
-    /// Messages to send, by neighbour.
     outboxes: Box<[Option<Outbox>]>,
     /// Outboxes with an unsent message, one bit each.
     due: u64,
     /// Delayed response to the last message, by neighbour.
     owed: Box<[Option<Owed>]>,
-    /// Canary: completes without this many children.
+    /// Canary: completes operations although this many children are missing.
     #[cfg(test)]
     pub hasty: usize,
 }
@@ -144,13 +138,13 @@ impl Engine {
         }
     }
 
-    /// Whether removing it would lose nothing: no operation is joined and all results are
-    /// delivered. A broken engine has nothing to lose.
+    /// Whether the engine can be removed without loss: no operation is joined, and all results are
+    /// delivered. That holds for every failed engine.
     pub(super) fn is_idle(&self) -> bool {
         self.broken.is_some() || self.has_told_all()
     }
 
-    /// Whether nothing is joined and no neighbour still needs a result or a failure.
+    /// Whether no operation is joined and no neighbour still needs a result or a failure.
     pub(super) fn has_told_all(&self) -> bool {
         self.joined.is_none() && self.outboxes.iter().all(Option::is_none)
     }
@@ -163,7 +157,7 @@ impl Engine {
         self.joined.is_some()
     }
 
-    /// Joins the next operation. None may be pending, and the engine must not be broken.
+    /// Joins the next operation. None may be pending, and the tree must not have failed.
     pub(super) fn join(&mut self, joined: Joined, sink: &mut Sink) -> u32 {
         debug_assert!(self.joined.is_none() && self.broken.is_none());
         let sequence = self.sequence;
@@ -172,7 +166,7 @@ impl Engine {
         sequence
     }
 
-    /// Handles a message of another node. The response to a new contribution or result may be
+    /// Handles a message from another node. The response to a new contribution or result may be
     /// delayed: see [`owe`](Self::owe).
     pub(super) fn handle(&mut self, source: NodeId, message: &Message, sink: &mut Sink) -> Taken {
         let parent = self.tree.parent();
@@ -190,7 +184,7 @@ impl Engine {
             return Taken::Answered(Status::Done);
         }
         if let Some(failure) = self.broken {
-            // Repeat the failure: `from` has not heard of it, or its acknowledgement was lost.
+            // Repeat the failure: `from` has not received it, or its acknowledgement was lost.
             self.tell_broken(from, failure, sink.now);
             return Taken::Answered(Status::Done);
         }
@@ -208,7 +202,7 @@ impl Engine {
                 self.finish(message, sink);
                 Taken::News(from)
             }
-            // Reject a result for which nothing was sent to the parent.
+            // Reject a result for which no partial result was sent to the parent.
             _ => {
                 sink.counters.collective_strangers += 1;
                 Taken::Answered(Status::Unsupported)
@@ -223,22 +217,23 @@ impl Engine {
         }
         sink.counters.collective_contributions += 1;
         self.shares[child] = Some(share);
-        // Stop sending the previous result: a contributor to this operation has it.
+        // A contributor to this operation has the previous result, so stop sending it.
         self.clear(child);
         self.progress(sink);
         Taken::News(child)
     }
 
-    /// Delays the response to the message that [`handle`](Self::handle) accepted from `neighbour`
-    /// until the next message to it, or until it is due; returns an earlier one, to be sent now.
+    /// Delays the response to a message from `neighbour` that [`handle`](Self::handle) accepted,
+    /// until the next message to it or until the response is due. Returns an earlier delayed
+    /// response, which must be sent now.
     ///
-    /// A run of operations always has a next message: a result carries a contribution's response,
-    /// the next contribution the result's.
+    /// In a sequence of operations there is always a next message: a result carries the response to
+    /// a contribution, and the next contribution the response to the result.
     pub(super) fn owe(&mut self, neighbour: usize, owed: Owed) -> Option<Owed> {
         self.owed[neighbour].replace(owed)
     }
 
-    /// The delayed response that the next message to `neighbour` carries.
+    /// Takes the delayed response that the next message to `neighbour` will carry.
     pub(super) fn settle(&mut self, neighbour: usize) -> Option<Owed> {
         self.owed[neighbour].take()
     }
@@ -254,19 +249,18 @@ impl Engine {
         self.owed.iter_mut().filter_map(Option::take)
     }
 
-    /// Whether every child has contributed.
     #[cfg(not(test))]
     fn is_complete(&self) -> bool {
         self.shares.iter().all(Option::is_some)
     }
 
-    /// Whether every child has contributed, or enough of them for a hasty engine.
+    /// Whether every child has contributed, except those that the canary leaves out.
     #[cfg(test)]
     fn is_complete(&self) -> bool {
         self.shares.iter().filter(|share| share.is_none()).count() <= self.hasty
     }
 
-    /// Combines the contributions once all are there.
+    /// Combines the contributions once all have arrived.
     fn progress(&mut self, sink: &mut Sink) {
         let Some(joined) = &self.joined else {
             return;
@@ -291,7 +285,6 @@ impl Engine {
         }
     }
 
-    /// Ends the operation with its result.
     fn finish(&mut self, result: &Message, sink: &mut Sink) {
         let result = Message {
             kind: Kind::Result,
@@ -329,7 +322,7 @@ impl Engine {
         });
     }
 
-    /// Fails the tree and notifies all neighbours but `from`, which reported the failure.
+    /// Fails the tree, and notifies all neighbours but `from`, which reported the failure.
     pub(super) fn break_off(
         &mut self,
         failure: CollectiveFailure,
@@ -338,7 +331,7 @@ impl Engine {
     ) {
         if self.broken.is_some() {
             if let Some(from) = from {
-                // `from` reported the failure: do not notify it.
+                // Do not notify `from`, which reported the failure.
                 self.clear(from);
             }
             return;
@@ -378,7 +371,6 @@ impl Engine {
         self.due &= !(1 << neighbour);
     }
 
-    /// Neighbours with an unsent message.
     fn waiting(&self) -> impl Iterator<Item = usize> + use<> {
         let mut due = self.due;
         core::iter::from_fn(move || {
@@ -388,7 +380,6 @@ impl Engine {
         })
     }
 
-    /// A message that is due.
     pub(super) fn next_message(&self, now: Time) -> Option<(usize, &Message)> {
         self.waiting().find_map(|neighbour| {
             let outbox = self.outboxes[neighbour].as_ref()?;
@@ -397,7 +388,8 @@ impl Engine {
         })
     }
 
-    /// The message of [`next_message`](Self::next_message) was sent as `number`.
+    /// Records that the message of [`next_message`](Self::next_message) was sent as request
+    /// `number`.
     pub(super) fn sent(&mut self, neighbour: usize, number: u32) {
         if let Some(outbox) = &mut self.outboxes[neighbour] {
             outbox.sent(number);
@@ -405,7 +397,7 @@ impl Engine {
         }
     }
 
-    /// The request sent to a neighbour as `number` has ended.
+    /// Handles the end of request `number` to a neighbour.
     pub(super) fn answered(
         &mut self,
         neighbour: usize,
@@ -441,7 +433,7 @@ impl Engine {
         }
     }
 
-    /// The failure that a neighbour's silence indicates.
+    /// The failure to report when a neighbour is silent.
     fn silence(&self, neighbour: usize) -> CollectiveFailure {
         let node = self.tree.node(neighbour);
         match &self.outboxes[neighbour] {
@@ -452,7 +444,7 @@ impl Engine {
         }
     }
 
-    /// Gives up if the others did not come in time.
+    /// Fails the operation if other participants did not arrive in time.
     pub(super) fn expire(&mut self, sink: &mut Sink) {
         if self.patience_ends().is_none_or(|end| end > sink.now) {
             return;
@@ -468,7 +460,7 @@ impl Engine {
         Some(self.joined.as_ref()?.at + self.tree.patience)
     }
 
-    /// When something must be sent (if `can_send`) or given up.
+    /// When a message must be sent (if `can_send`) or the operation times out.
     pub(super) fn next_deadline(&self, can_send: bool) -> Option<Time> {
         let answers = self.owed.iter().flatten().map(|owed| owed.due);
         let mut next = self.patience_ends().into_iter().chain(answers).min();

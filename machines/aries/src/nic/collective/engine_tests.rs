@@ -25,7 +25,6 @@ pub(super) fn barrier() -> Join {
     join_of(Collective::Barrier, Operand::default())
 }
 
-/// Operations of one engine in a test.
 #[derive(Clone)]
 struct Job {
     branching: u32,
@@ -50,7 +49,7 @@ fn word(engine: usize, rank: usize, turn: usize, collective: Collective) -> Oper
     operand.at(rank as u64)
 }
 
-/// The sum of a subtree as the tree defines it, with the language's own addition.
+/// The sum of a subtree in the tree's order, with Rust's addition.
 fn tree_sum(n: u32, job: &Job, rank: u32, word: &impl Fn(u32) -> Operand, wide: bool) -> Operand {
     let place = TreePosition::new(n, job.branching, job.root, rank).unwrap();
     let children = place.children.iter();
@@ -78,8 +77,8 @@ fn expected(n: usize, engine: usize, job: &Job, turn: usize) -> Operand {
     directly(collective, &words)
 }
 
-/// Every rank joins all operations of all jobs, one engine each, one after the other with a random
-/// delay. Returns the results of each rank, by engine and turn.
+/// Every rank joins all operations of all jobs in sequence, each job on its own engine, with random
+/// delays. Returns the results of each rank, by engine and turn.
 fn run(net: &mut Net, jobs: &[Job], think_ns: u64) -> Vec<Vec<Vec<CollectiveCompletion>>> {
     let ranks = net.nics.len();
     let mut results = vec![vec![Vec::new(); ranks]; jobs.len()];
@@ -142,7 +141,6 @@ fn check(jobs: &[Job], results: &[Vec<Vec<CollectiveCompletion>>]) -> Result<(),
     Ok(())
 }
 
-/// One operation of an engine, `times` times.
 fn job(branching: u32, root: u32, text: &str, times: usize) -> Job {
     let operations = vec![op(text); times];
     Job {
@@ -152,7 +150,6 @@ fn job(branching: u32, root: u32, text: &str, times: usize) -> Job {
     }
 }
 
-/// Sets up all engines, joins all operations at all ranks, and checks the results.
 fn run_right(net: &mut Net, jobs: &[Job], think_ns: u64) -> Vec<Vec<Vec<CollectiveCompletion>>> {
     set_up(net, jobs);
     let results = run(net, jobs, think_ns);
@@ -226,7 +223,7 @@ fn results_are_right_and_nothing_counts_twice_under_loss_doubling_and_overtaking
 fn canary_the_check_sees_a_contribution_too_much_and_a_wrong_word() {
     let jobs = [job(3, 0, "sum-i64", 3)];
     let mut results = run_right(&mut Net::new(9, 1), &jobs, 1_000);
-    // Rank 4 has joined once already: all its later messages belong to the operation before.
+    // Rank 4 has joined once before: all its later messages belong to the previous operation.
     let mut net = Net::new(9, 1);
     set_up(&mut net, &jobs);
     let forged = message(Kind::Contribution);
@@ -290,7 +287,7 @@ fn strangers_are_refused_and_counted() {
         ..contribution
     };
     assert_eq!(tell(&mut net, (1, 3), (0, KEY, 7), &late), Status::Busy);
-    // None of that had an effect.
+    // None of these messages had an effect.
     let jobs = [job(2, 0, "sum-i64", 2)];
     let results = run(&mut net, &jobs, 1_000);
     check(&jobs, &results).unwrap();

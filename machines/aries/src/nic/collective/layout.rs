@@ -1,10 +1,10 @@
 //! Reduction trees that follow the machine: first the nodes at one router, then those of one group.
 //!
-//! A node's 18-bit number (XC white paper, "Address Translation") gives its group and router by our
-//! own division, so every participant can build the same tree without communication. One
-//! participant represents each group, and one each router: a contribution leaves its router and its
-//! group once, combined with those of its neighbours, and all participants of a group together
-//! cross each link between groups once in each direction.
+//! A node's 18-bit number (XC white paper, "Address Translation") gives its group and router; that
+//! division is phitwire's. So every participant can build the same tree without communication. One
+//! participant represents each group, and one each router. A contribution leaves its router and its
+//! group once, combined with those of its neighbours: each link between groups is crossed once in
+//! each direction for all participants of a group.
 
 use std::collections::VecDeque;
 
@@ -14,13 +14,13 @@ use super::tree::TreePosition;
 use phitwire::nic::MAX_BRANCHING;
 
 impl TreePosition {
-    /// The position of `rank` in the tree over `nodes` (in order of rank, none twice) laid out
-    /// along routers and groups: the children of the root are those at its router, then one for
-    /// each other router of its group, then one for each other group; these have theirs in the same
-    /// way. If that exceeds `branching`, the farthest are handed down to the nearest.
+    /// The position of `rank` in the tree over `nodes` (in order of rank, without duplicates), laid
+    /// out along routers and groups. The children of the root are the ranks at its router, then one
+    /// for each other router of its group, then one for each other group; the children of those
+    /// follow the same rule. Children beyond `branching` become children of their nearest siblings,
+    /// the farthest first.
     ///
-    /// `None` if a rank is not one of the participants, or the branching is not 1 to
-    /// [`MAX_BRANCHING`].
+    /// `None` if a rank is not a participant, or the branching is not 1 to [`MAX_BRANCHING`].
     pub fn along(nodes: &[NodeId], branching: u32, root: u32, rank: u32) -> Option<Self> {
         let possible = (1..=MAX_BRANCHING as u32).contains(&branching);
         let is_rank = |rank: u32| (rank as usize) < nodes.len();
@@ -37,7 +37,8 @@ impl TreePosition {
     }
 }
 
-/// For each rank, all ranks to which it hands results down, nearest first.
+/// For each rank, the ranks to which it would hand results, nearest first, without a limit on
+/// branching.
 fn neighbourhoods(nodes: &[NodeId], root: u32) -> Vec<Vec<u32>> {
     let node = |rank: u32| nodes[rank as usize];
     let (home, router) = (node(root).group(), node(root).router());
@@ -73,8 +74,8 @@ fn neighbourhoods(nodes: &[NodeId], root: u32) -> Vec<Vec<u32>> {
     children
 }
 
-/// Limits every rank to `most` children by making the last of them grandchildren, from the root
-/// down.
+/// Limits every rank to `most` children, from the root down, by making its last children
+/// grandchildren.
 fn hand_down(children: &mut [Vec<u32>], most: usize, root: u32) {
     let mut next = VecDeque::from([root]);
     while let Some(rank) = next.pop_front() {
@@ -93,14 +94,15 @@ fn hand_down(children: &mut [Vec<u32>], most: usize, root: u32) {
 mod tests {
     use super::*;
 
-    /// Groups of `routers` routers of `nics` NICs, ranks spread over them.
+    /// Nodes of `groups` groups of `routers` routers with `nics` NICs each, in a random order of
+    /// ranks.
     fn machine(groups: u16, routers: u8, nics: u8) -> Vec<NodeId> {
         let in_order = (0..groups).flat_map(|group| {
             let nic = move |router| (0..nics).map(move |nic| NodeId::new(group, router, nic));
             (0..routers).flat_map(nic)
         });
         let mut nodes: Vec<NodeId> = in_order.collect();
-        // Ranks of neighbours are not adjacent.
+        // Ranks at one router are not consecutive.
         let len = nodes.len();
         for rank in 0..len {
             nodes.swap(rank, rank * 7 % len);
@@ -108,7 +110,7 @@ mod tests {
         nodes
     }
 
-    /// The parent of each rank but the root; checks that both ends agree.
+    /// The parent of each rank but the root. Checks that parent and child agree.
     fn parents(nodes: &[NodeId], branching: u32, root: u32) -> Vec<Option<u32>> {
         let place = |rank| TreePosition::along(nodes, branching, root, rank).unwrap();
         let ranks = 0..nodes.len() as u32;

@@ -9,7 +9,7 @@
 //!            zero and packet id 2
 //! ```
 //!
-//! If the outcome is a failure, the word is the node that it names and the location the status.
+//! If the outcome is a failure, the word is the failing node and the location the status.
 
 use phitwire_framing::aries::flit::NodeId;
 use phitwire_framing::aries::packet::{ECHO_BITS, Status};
@@ -18,29 +18,27 @@ use thiserror::Error;
 use super::super::outstanding::{PacketId, RequestName};
 use phitwire::nic::{Collective, Operand};
 
-/// Data bytes: a size that a control request has without padding.
+/// Data bytes of a message: a size that a control request has without padding.
 pub(super) const MESSAGE_BYTES: usize = 22;
 /// Data bytes of a message that also completes a request: one flit more.
 pub(super) const ANSWERING_BYTES: usize = MESSAGE_BYTES + 6;
 
-/// Why a collective operation has no result. It names the node for which the first participant to
-/// notice was waiting.
+/// Why a collective operation has no result. The named node is the one for which the first
+/// participant to notice the failure was waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum CollectiveFailure {
-    /// The next operation is not affected.
+    /// Only this operation is affected, not the next.
     #[error("participants joined different operations")]
     Mismatch,
-    /// Names a child; others waited for its contribution.
     #[error("no contribution from {0:?}")]
     NoContribution(NodeId),
-    /// Names the parent.
     #[error("no result from {0:?}")]
     NoResult(NodeId),
     #[error("{0:?} does not answer")]
     Unreachable(NodeId),
     #[error("{0:?} does not have this tree")]
     NotReady(NodeId),
-    /// The neighbour has another key, or another tree without the sender as neighbour.
+    /// The neighbour has another key, or its tree does not contain the sender as neighbour.
     #[error("{0:?} refused: {1}")]
     Refused(NodeId, Status),
     /// The participant stopped using the tree.
@@ -49,7 +47,6 @@ pub enum CollectiveFailure {
 }
 
 impl CollectiveFailure {
-    /// Code, node and status.
     fn fields(self) -> (u8, u64, u64) {
         match self {
             Self::Mismatch => (1, 0, 0),
@@ -88,7 +85,6 @@ pub(super) enum Kind {
     Abort = 2,
 }
 
-/// A message between neighbours in a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message {
     pub kind: Kind,
@@ -100,7 +96,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Combines this contribution with another one, in this order.
+    /// Combines this contribution with another, in this order.
     pub(super) fn with(self, other: &Self) -> Self {
         let outcome = match (self.outcome, other.outcome) {
             (Ok(_), Ok(_)) if self.collective != other.collective => {
@@ -120,8 +116,8 @@ impl Message {
         u64::from(self.collective.code()) << 32 | u64::from(self.sequence)
     }
 
-    /// The data, and its length, of a message in a tree of `epoch` that also says "done" to the
-    /// request `answers` of its receiver.
+    /// The data and its length, for a message in a tree of `epoch` that also says "done" to request
+    /// `answers` of its receiver.
     pub(super) fn data(
         &self,
         epoch: u32,
@@ -144,7 +140,7 @@ impl Message {
         (data, ANSWERING_BYTES)
     }
 
-    /// Parses the message, its epoch, and the receiver's request that it completes; `None` if
+    /// Parses a message, its epoch, and the receiver's request that it completes; `None` if
     /// invalid.
     pub(super) fn parse(
         code: u8,
@@ -183,7 +179,7 @@ impl Message {
     }
 }
 
-/// Parses the request named by the bytes after a message; `None` if they are invalid.
+/// Parses the request identified by the bytes after a message; `None` if they are invalid.
 fn answered(bytes: &[u8]) -> Option<Option<RequestName>> {
     match *bytes {
         [] => Some(None),

@@ -2,8 +2,8 @@
 //!
 //! XC white paper, "Reductions and Barriers": every NIC has four virtual collective engines, each
 //! with its own reduction tree of branching up to 32. A node joins an operation with its
-//! contribution; the NICs do the rest, without a processor, until the result is in each memory and
-//! each completion queue. One operation may be pending per engine.
+//! contribution. The NICs then work without a processor until the result is in each memory and each
+//! completion queue. One operation may be pending per engine.
 
 mod driver;
 mod engine;
@@ -47,13 +47,13 @@ use phitwire::nic::{Collective, ENGINES, MAX_BRANCHING, Operand};
 use phitwire::time::{Duration, Time};
 use tree::Neighbours;
 
-/// Completions that are expected or not yet fetched.
+/// Maximum number of completions that are expected or not yet fetched.
 const MAX_COMPLETIONS: usize = 1024;
-/// Operations of a run joined before others get their turn; only those of a single participant end
-/// at once.
+/// Maximum operations of a run joined in one turn. Only operations with a single participant end
+/// within a turn.
 const RUN_TURNS: usize = 16;
 
-// A request's number: its engine, its neighbour and a serial number, so that the response to a
+// A request's number consists of engine, neighbour and serial number, so that the response to a
 // replaced message has no effect.
 const ENGINE_SHIFT: u32 = 30;
 const NEIGHBOUR_SHIFT: u32 = 24;
@@ -68,11 +68,12 @@ pub struct Join {
     /// The operation, the same at all participants.
     pub collective: Collective,
     pub contribution: Contribution,
-    /// Local address for the result, besides the completion. See [`Collective::memory_bytes`].
+    /// Local address for the result, which the completion carries too. See
+    /// [`Collective::memory_bytes`].
     pub into: Option<u64>,
-    /// A bit in addition to the word, for any operation; the completion has the OR of all marks.
+    /// A bit in addition to the word, for any operation. The completion has the OR of all marks.
     pub mark: bool,
-    /// Repeated in the completion.
+    /// Value repeated in the completion.
     pub user: u64,
 }
 
@@ -80,29 +81,27 @@ pub struct Join {
 pub enum Contribution {
     /// The value; ignored in a barrier.
     Word(Operand),
-    /// Local address of the value, read at the join. See [`Collective::memory_bytes`].
+    /// Local address of the value, which is read at the join. See [`Collective::memory_bytes`].
     Memory(u64),
 }
 
-/// Why an operation was not joined.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum JoinError {
-    /// No such engine, or it has no tree.
+    /// The engine does not exist or has no tree.
     #[error("collective engine {0} has no tree")]
     NoTree(usize),
     #[error("an operation is pending on the collective engine")]
     Pending,
-    /// Bitwise operations are not defined for floating point.
+    /// Bitwise operations are undefined for floating point numbers.
     #[error("operation {0} does not exist")]
     Operation(Collective),
-    /// The tree has failed; it must be set up again at all participants.
+    /// The tree has failed and must be set up again at all participants.
     #[error("the tree has failed: {0}")]
     Broken(CollectiveFailure),
     #[error("local address {0:#x} is outside the memory")]
     LocalBounds(u64),
     #[error("the completion queue is full")]
     CompletionQueueFull,
-    /// A run of the driver uses the engine.
     #[error("a collective run uses the engine")]
     Driven,
 }
@@ -110,53 +109,50 @@ pub enum JoinError {
 /// The end of a collective operation at this participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectiveCompletion {
-    /// The value given at the join.
     pub user: u64,
-    /// The engine, 0 to 3.
     pub engine: u8,
-    /// Number of the operation on the engine since its tree was set up; the same at all
+    /// Number of the operation on the engine since its tree was set up, the same at all
     /// participants.
     pub sequence: u32,
     pub collective: Collective,
     pub joined: Time,
-    /// Arrival time of the result.
     pub completed: Time,
-    /// Whether any participant set its mark.
     pub mark: bool,
     /// The result, or the reason for the failure.
     pub outcome: Result<Operand, CollectiveFailure>,
 }
 
-/// Serves control requests of other nodes and sends its own without a processor; users only set up
-/// and join.
+/// Serves control requests of other nodes and sends its own without a processor. Users only set up
+/// trees and join operations.
 #[derive(Debug)]
 pub(crate) struct CollectiveUnit {
     own: NodeId,
     engines: [Option<Box<Engine>>; ENGINES],
-    /// Effects of the engines, including ended operations whose results must still be written.
+    /// Effects of the engines, including ended operations whose results must still be written to
+    /// memory.
     sink: Sink,
     completions: VecDeque<CollectiveCompletion>,
-    /// Users' operations that are joined or not yet fetched.
+    /// Users' operations that are joined or whose completion is not fetched yet.
     due: usize,
     serial: u32,
-    /// The requester had no room; freed room wakes the unit.
+    /// Whether the requester had no room; the unit is called when there is room again.
     stalled: bool,
     driver: Option<Driver>,
-    /// Engines whose users are gone; each is freed once its neighbours have its results.
+    /// Engines whose users have gone. Each is freed once its neighbours have its results.
     left: [bool; ENGINES],
-    /// How long a response may wait for a message to carry it; zero: not delayed.
+    /// How long a response may wait for a message that carries it; zero disables the delay.
     answer_wait: Duration,
-    /// Engine and neighbour of the message served last if its "done" may be delayed.
+    /// Engine and neighbour of the last served message, if its "done" may be delayed.
     news: Option<(usize, usize)>,
-    /// Request of this NIC that the message served last completed.
+    /// This NIC's request that the last served message completed.
     answered: Option<RequestName>,
     /// Delayed responses of removed engines.
     overdue: VecDeque<Owed>,
 }
 
 impl CollectiveUnit {
-    /// The unit of the NIC at `own`. With an `answer_wait`, a response to a neighbour waits that
-    /// long for the next message to it to carry it.
+    /// The unit of the NIC at `own`. A response to a neighbour waits up to `answer_wait` for the
+    /// next message to that neighbour, which then carries it.
     pub(crate) fn new(own: NodeId, answer_wait: Duration) -> Self {
         Self {
             own,
@@ -207,14 +203,14 @@ impl CollectiveUnit {
         Ok(())
     }
 
-    /// Sends the delayed responses of a removed engine now.
+    /// Sends the delayed responses of a removed engine.
     fn answer_all_of(&mut self, engine: Option<Box<Engine>>) {
         let mut engine = engine;
         let owed = engine.iter_mut().flat_map(|engine| engine.all_owed());
         self.overdue.extend(owed);
     }
 
-    /// The slot of an idle tree, or an empty one.
+    /// The slot of an engine that is idle or has no tree.
     fn idle_slot(&mut self, engine: usize) -> Result<&mut Option<Box<Engine>>, TreeError> {
         let is_driven = self.is_driven(engine);
         let slot = self.engines.get_mut(engine);
@@ -231,7 +227,7 @@ impl CollectiveUnit {
         engine.is_none_or(|engine| engine.is_idle())
     }
 
-    /// Whether an operation joined by this node is pending on the engine.
+    /// Whether an operation that this node joined is pending on the engine.
     pub(crate) fn is_joined(&self, engine: usize) -> bool {
         let engine = self.engines.get(engine).and_then(Option::as_ref);
         engine.is_some_and(|engine| engine.is_joined())
@@ -290,12 +286,11 @@ impl CollectiveUnit {
         Ok(found.join(joined, sink))
     }
 
-    /// The oldest completion not fetched yet.
     pub(crate) fn poll_completion(&mut self) -> Option<CollectiveCompletion> {
         self.poll_completion_of(|_| true)
     }
 
-    /// The oldest completion whose user satisfies `is_its`.
+    /// The oldest completion whose user value satisfies `is_its`.
     pub(crate) fn poll_completion_of(
         &mut self,
         is_its: impl Fn(u64) -> bool,
@@ -306,8 +301,8 @@ impl CollectiveUnit {
         self.completions.remove(at)
     }
 
-    /// Removes an engine's user. A pending operation fails at all participants; an ended one
-    /// is still delivered to those that lack its result. Then the engine is free.
+    /// Removes an engine's user. A pending operation fails at all participants; the result of an
+    /// ended one is still delivered to participants that lack it. Then the engine is freed.
     pub(crate) fn leave(&mut self, now: Time, engine: usize) {
         let Some(Some(found)) = self.engines.get_mut(engine) else {
             return;
@@ -319,7 +314,7 @@ impl CollectiveUnit {
         self.part();
     }
 
-    /// Frees abandoned engines that have nothing left to do.
+    /// Frees engines without a user once they have no more to do.
     fn part(&mut self) {
         for (slot, left) in self.engines.iter_mut().zip(&mut self.left) {
             let is_over = slot.as_ref().is_none_or(|engine| engine.has_told_all());
@@ -332,9 +327,8 @@ impl CollectiveUnit {
         }
     }
 
-    /// Carries out control request `code` (0 to 11) with its data and returns the outcome:
-    /// [`Status::Busy`] if it cannot be accepted now, [`Status::NotReady`] if the tree is not set
-    /// up.
+    /// Carries out control request `code` (0 to 11) with its data. Returns [`Status::Busy`] if the
+    /// request cannot be accepted now, and [`Status::NotReady`] if the tree is not set up.
     pub(crate) fn serve(&mut self, now: Time, request: &Request, code: u8, data: &[u8]) -> Status {
         let Some((epoch, message, answers)) = Message::parse(code, request.address, data) else {
             return Status::Unsupported;
@@ -346,8 +340,8 @@ impl CollectiveUnit {
             if message.kind == Kind::Contribution {
                 return Status::NotReady;
             }
-            // Acknowledge: only trees that existed here are sent results, and the owner had
-            // them before removing the tree.
+            // Acknowledge the result: it belongs to a removed tree, whose owner had the results
+            // before removing it.
             self.sink.counters.collective_duplicates += 1;
             return Status::Done;
         };
@@ -358,7 +352,8 @@ impl CollectiveUnit {
         let sink = self.sink.at(now);
         match engine.handle(request.source, &message, sink) {
             Taken::Answered(status) => {
-                // Ignore `answers` if unsupported: the sender may not be a neighbour.
+                // Ignore `answers` if the request is unsupported: the sender may not be a
+                // neighbour.
                 self.answered = answers.filter(|_| status != Status::Unsupported);
                 status
             }
@@ -370,7 +365,7 @@ impl CollectiveUnit {
         }
     }
 
-    /// Whether `answer`, to the message [served](Self::serve) last, may be delayed; if so it is
+    /// Whether the response to the message [served](Self::serve) last may be delayed. If so, it is
     /// kept here.
     pub(crate) fn keeps(&mut self, now: Time, answer: &Response) -> bool {
         let Some((engine, neighbour)) = self.news.take() else {
@@ -390,13 +385,13 @@ impl CollectiveUnit {
         true
     }
 
-    /// The request of this NIC that the message served last completed.
+    /// Takes this NIC's request that the last served message completed.
     #[inline]
     pub(crate) fn take_answered(&mut self) -> Option<RequestName> {
         self.answered.take()
     }
 
-    /// A response that no message carried in time.
+    /// Returns a response that no message carried in time.
     pub(crate) fn next_answer(&mut self, now: Time) -> Option<Response> {
         if self.is_unused() {
             return None;
@@ -409,7 +404,7 @@ impl CollectiveUnit {
         Some(owed.answer)
     }
 
-    /// A request issued for [`Asker::Collective`](super::outstanding::Asker) `.0` has ended.
+    /// Handles the end of request `number` of the engines.
     pub(crate) fn answered(&mut self, now: Time, number: u32, failure: Option<Failure>) {
         let neighbour = number >> NEIGHBOUR_SHIFT & NEIGHBOUR_MASK;
         let Some(engine) = &mut self.engines[(number >> ENGINE_SHIFT) as usize] else {
@@ -419,7 +414,7 @@ impl CollectiveUnit {
         engine.answered(neighbour as usize, number, failure, sink);
     }
 
-    /// Whether [`issue`](Self::issue) has nothing to check: most NICs never have a tree.
+    /// Whether [`issue`](Self::issue) has nothing to do: most NICs never have a tree.
     #[inline]
     fn is_unused(&self) -> bool {
         self.engines.iter().all(Option::is_none)
@@ -429,7 +424,8 @@ impl CollectiveUnit {
             && !self.stalled
     }
 
-    /// Sends while the requester has room (reserve included), and writes results to memory.
+    /// Sends messages while the requester has room (including the reserve), and writes results to
+    /// memory.
     pub(crate) fn issue(
         &mut self,
         now: Time,
@@ -548,12 +544,10 @@ impl CollectiveUnit {
     }
 }
 
-/// The request to which `answer` is the response.
 const fn name_of(answer: &Response) -> RequestName {
     (PacketId::from_bits(answer.packet_id), answer.echo)
 }
 
-/// The operand that `join` contributes.
 fn operand_of(
     join: &Join,
     joiner: Joiner,

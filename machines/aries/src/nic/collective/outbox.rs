@@ -1,21 +1,20 @@
-//! A message to a neighbour: repeated until it is acknowledged, or until patience ends.
+//! A message to a neighbour, repeated until it is acknowledged or patience ends.
 
 use super::message::Message;
 use phitwire::time::{Duration, Time};
 
-/// First wait after a neighbour was not ready; it doubles up to the longest.
+/// First wait after a neighbour was not ready. The wait doubles up to the longest.
 const FIRST_WAIT: Duration = Duration::from_us(20);
 const LONGEST_WAIT: Duration = Duration::from_ms(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// To be sent at this time or later.
     Due(Time),
-    /// Sent under this number, unanswered.
+    /// Sent as this request, which is unanswered.
     Sent(u32),
 }
 
-/// One message to one neighbour. Two are never needed: a neighbour that has joined the next
+/// A message to one neighbour. A second is never needed: a neighbour that has joined the next
 /// operation has the previous result.
 #[derive(Clone, Debug)]
 pub(super) struct Outbox {
@@ -23,7 +22,7 @@ pub(super) struct Outbox {
     posted: Time,
     state: State,
     wait: Duration,
-    /// The neighbour last reported that it is not ready.
+    /// Whether the neighbour reported last that it is not ready.
     pub not_ready: bool,
 }
 
@@ -53,8 +52,8 @@ impl Outbox {
         self.state == State::Sent(number)
     }
 
-    /// Schedules a repeat: at once, or after a wait if the neighbour was not ready. False once
-    /// patience has ended.
+    /// Schedules a repetition: at once, or after a wait if the neighbour was not ready. Returns
+    /// false once patience has ended.
     pub(super) fn repeat(&mut self, now: Time, not_ready: bool, patience: Duration) -> bool {
         self.not_ready = not_ready;
         let mut at = now;

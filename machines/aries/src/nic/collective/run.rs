@@ -1,4 +1,4 @@
-//! Collective runs on the collective unit: setup, repeated joins, reports.
+//! Collective runs on the collective unit: setup, repeated joins and reports.
 
 use super::super::amo_cache::CachedMemory;
 use super::super::virtual_node::{Target, VirtualNodes};
@@ -57,7 +57,7 @@ impl CollectiveUnit {
             epoch: run,
             patience: Duration::from_ns(spec.patience_ns),
         };
-        // The previous run is over; its driver must not keep the engine.
+        // The previous run is over, so release its engine.
         self.driver = None;
         self.configure(spec.engine.into(), &tree, |target| nodes.resolve(target))
             .map_err(|error| CollectiveSpecError::Tree(error.to_string()))?;
@@ -65,15 +65,14 @@ impl CollectiveUnit {
         Ok(())
     }
 
-    /// Ends the run, at all participants, after the next operation that this one joins. Returns the
-    /// engine if that was already requested and the run continues.
+    /// Ends the run at all participants after the next operation that this one joins. Returns the
+    /// engine if that was already requested and the run still continues.
     pub(crate) fn stop_run(&mut self) -> Option<usize> {
         let driver = self.driver.as_mut().filter(|driver| !driver.is_done())?;
         let again = driver.stop();
         again.then(|| driver.engine())
     }
 
-    /// See [`Node::stood_still`](phitwire::node::Node::stood_still).
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         if let Some(driver) = &mut self.driver {
             driver.stood_still(now, span);
@@ -84,13 +83,12 @@ impl CollectiveUnit {
         self.driver.as_ref().map(Driver::report)
     }
 
-    /// Whether a run uses the engine.
     pub(super) fn is_driven(&self, engine: usize) -> bool {
         let driver = self.driver.as_ref();
         driver.is_some_and(|driver| driver.engine() == engine && !driver.is_done())
     }
 
-    /// Joins the next operation of a run, if due; false if not.
+    /// Joins the next operation of a run if it is due. Returns whether it did.
     pub(super) fn drive(&mut self, now: Time, memory: &mut CachedMemory) -> bool {
         let Some(driver) = &mut self.driver else {
             return false;

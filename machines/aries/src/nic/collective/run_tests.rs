@@ -8,7 +8,7 @@ use phitwire::time::Duration;
 fn spec(ranks: u32, op: &str) -> CollectiveSpec {
     CollectiveSpec {
         run: 5,
-        // Ranks are not in the order of virtual nodes.
+        // The order of ranks differs from that of virtual nodes.
         nics: (0..ranks).rev().collect(),
         branching: 3,
         root: ranks / 3,
@@ -20,7 +20,6 @@ fn spec(ranks: u32, op: &str) -> CollectiveSpec {
     }
 }
 
-/// Begins `spec` at all ranks, one after the other.
 fn begin(net: &mut Net, spec: &CollectiveSpec) {
     for rank in 0..spec.nics.len() {
         begin_at(net, rank, spec);
@@ -29,7 +28,7 @@ fn begin(net: &mut Net, spec: &CollectiveSpec) {
     }
 }
 
-/// Begins `spec` at `rank`, which sends nothing yet.
+/// Begins `spec` at `rank`, without sending anything yet.
 fn begin_at(net: &mut Net, rank: usize, spec: &CollectiveSpec) {
     let now = net.now;
     net.nics[rank].begin_collectives(now, spec.clone()).unwrap();

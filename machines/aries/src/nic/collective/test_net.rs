@@ -144,7 +144,6 @@ impl Net {
         }
     }
 
-    /// Time of the next event.
     pub(super) fn next(&self) -> Option<Time> {
         let deadlines = self.nics.iter().filter_map(Interface::next_deadline);
         let wire = self.wire.keys().next().map(|&(at, _)| at);

@@ -1,4 +1,4 @@
-//! Reduction trees: which node combines whose contributions.
+//! Reduction trees: the children of each node, whose contributions it combines.
 
 use phitwire_framing::aries::flit::NodeId;
 use thiserror::Error;
@@ -10,20 +10,18 @@ use phitwire::time::Duration;
 /// A participant's position in a reduction tree, by rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreePosition {
-    /// The rank that gets its partial result; `None` for the root.
+    /// The rank to which the partial result is sent; `None` for the root.
     pub parent: Option<u32>,
-    /// Ranks whose partial results it combines, in this order, after its own contribution.
+    /// The ranks whose partial results are combined, in this order, after the own contribution.
     pub children: Vec<u32>,
 }
 
 impl TreePosition {
-    /// The position of `rank` in the tree of `participants` ranks whose nodes have up to
-    /// `branching` children and whose root is `root`: a heap over the ranks counted from the root
-    /// on. The depth is minimal, and every child is farther from the root (modulo `participants`)
-    /// than its parent.
+    /// The position of `rank` in a heap of `participants` ranks, counted from the root on, with up
+    /// to `branching` children per rank. The depth is minimal, and every child is farther from the
+    /// root (modulo `participants`) than its parent.
     ///
-    /// `None` if a rank is not one of the participants, or the branching is not 1 to
-    /// [`MAX_BRANCHING`].
+    /// `None` if a rank is not a participant, or the branching is not 1 to [`MAX_BRANCHING`].
     pub fn new(participants: u32, branching: u32, root: u32, rank: u32) -> Option<Self> {
         let possible = (1..=MAX_BRANCHING as u32).contains(&branching);
         if !possible || root >= participants || rank >= participants {
@@ -40,25 +38,25 @@ impl TreePosition {
     }
 }
 
-/// The part of a reduction tree that one NIC knows.
+/// The part of a reduction tree that one NIC needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectiveTree {
-    /// Gets its partial result; `None` for the root.
+    /// The node to which the partial result is sent; `None` for the root.
     pub parent: Option<Target>,
-    /// Nodes whose partial results it combines, in this order: up to [`MAX_BRANCHING`].
+    /// The nodes whose partial results are combined, in this order: up to [`MAX_BRANCHING`].
     pub children: Vec<Target>,
-    /// The communicator, the same in the whole tree: a wrong key is rejected.
+    /// Key of the communicator, the same in the whole tree. Messages with another key are rejected.
     pub key: u16,
-    /// Number of the tree's setup, the same in the whole tree and different from all earlier ones
-    /// on this engine: packets of an earlier tree may still be in flight.
+    /// Number of this setup of the tree: the same in the whole tree, and different from all earlier
+    /// ones on this engine, whose packets may still be in flight.
     pub epoch: u32,
-    /// How long a message to a neighbour is repeated, and a joined operation waits for the others,
-    /// before it fails.
+    /// How long a message to a neighbour is repeated, and how long a joined operation waits for
+    /// other participants, before it fails.
     pub patience: Duration,
 }
 
 impl CollectiveTree {
-    /// The part of `rank` in a tree over `nodes` (in order of rank), with the default patience;
+    /// The part of `rank` in a tree over `nodes` (in order of rank), with the default patience.
     /// `None` as for [`TreePosition::new`].
     pub fn of_rank(
         nodes: &[Target],
@@ -81,18 +79,16 @@ impl CollectiveTree {
     }
 }
 
-/// Why an engine rejected a tree.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TreeError {
-    /// Not an engine 0 to 3.
     #[error("collective engine {0} does not exist: there are {ENGINES}")]
     Engine(usize),
     #[error("{0} children: expected at most {MAX_BRANCHING}")]
     Branching(usize),
-    /// The virtual node table has no such entry.
+    /// The virtual node table does not contain this entry.
     #[error("virtual node {0} does not exist")]
     VirtualNode(u32),
-    /// The second node may be this one.
+    /// A node occurs twice in the tree; it may be this one.
     #[error("node {0:?} is listed twice in the tree")]
     Twice(NodeId),
     #[error("the timeout (patience) is zero")]
@@ -102,10 +98,10 @@ pub enum TreeError {
     Busy,
 }
 
-/// A tree with resolved nodes.
+/// The neighbours in a tree, with their nodes resolved.
 #[derive(Clone, Debug)]
 pub(super) struct Neighbours {
-    /// The children, in their order, and the parent at the end.
+    /// The children in their order, followed by the parent.
     nodes: Vec<NodeId>,
     children: usize,
     pub key: u16,
@@ -146,7 +142,6 @@ impl Neighbours {
         })
     }
 
-    /// Number of neighbours, indexed children first, then the parent.
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }

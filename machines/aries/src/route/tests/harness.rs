@@ -5,7 +5,7 @@ use crate::topology::{
     Classes, Dragonfly, DragonflySpec, DragonflyWiring, Far, Faults, Routed, Shape,
 };
 
-/// A router: group and number within it.
+/// A router, given by group and number in the group.
 pub(crate) type At = (usize, usize);
 
 /// A generated dragonfly with four NICs per router, and its routing.
@@ -16,8 +16,8 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Groups of chassis of blades, with `black_links` between two routers and `blue_links` between
-    /// two groups.
+    /// A machine of the given groups, chassis and blades, with `black_links` between two routers
+    /// and `blue_links` between two groups.
     pub(crate) fn new(shape: (u16, u8, u8), black_links: u8, blue_links: u16) -> Self {
         Self::with(shape, black_links, blue_links, |_| {})
     }
@@ -70,12 +70,10 @@ impl Machine {
         self.network.shape.group_routers()
     }
 
-    /// Number of a router in the machine.
     pub(crate) fn index(&self, (g, r): At) -> usize {
         g * self.routers() + r
     }
 
-    /// The other end of a network port.
     pub(crate) fn peer(&self, at: At, port: usize) -> Option<(At, usize)> {
         match self.wiring.far(self.index(at) as u32, port as u8)? {
             Far::Nic(_) => None,

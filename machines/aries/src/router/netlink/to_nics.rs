@@ -1,5 +1,3 @@
-//! Netlink towards the NICs.
-
 use super::super::grain::Items;
 use super::super::pipeline::{FIRST_PROCESSOR_TILE, NETLINK_OUTPUT_FLITS, PAIR_TILES};
 use super::super::pool::{Item, Pool};
@@ -12,7 +10,7 @@ use phitwire::kit::below;
 const PAIR: u64 = 0xf << FIRST_PROCESSOR_TILE;
 
 impl Netlink {
-    /// Flits promised to the link of `nic`, and whether the queue of processor tile `output` has
+    /// Flits reserved on the link of `nic`, and whether the queue of processor tile `output` has
     /// room for a packet.
     #[inline]
     pub(in super::super) fn output_room(&self, output: usize, nic: usize) -> (usize, bool) {
@@ -34,7 +32,7 @@ impl Netlink {
         output.flits += u16::from(item.flits());
     }
 
-    /// Flits from a processor tile have reached the NICs' side.
+    /// Records that flits from a processor tile have reached the NICs' side.
     #[inline]
     pub(in super::super) fn output_arrived(&mut self, tile: usize, flits: u32) {
         self.output_filled(tile, flits);
@@ -55,7 +53,7 @@ impl Netlink {
         }
     }
 
-    /// The link of `nic` may accept a packet again.
+    /// Records that the link of `nic` may accept a packet again.
     #[inline]
     pub(in super::super) fn wake_output(&mut self, nic: usize) {
         if self.outputs_filled != 0 {
@@ -63,9 +61,10 @@ impl Netlink {
         }
     }
 
-    /// The tile whose packet `nic` takes next: one whose packet has arrived completely, else one
-    /// whose packet has started to arrive.
-    // Measured: as calls, this and two others cost one to four percent of the message rate.
+    /// The tile from which `nic` takes its next packet: one whose packet has arrived completely, or
+    /// else one whose packet has started to arrive.
+    // Measured: as calls, this and two other functions cost one to four percent of the message
+    // rate.
     #[inline(always)]
     fn output_tile<P: Ports>(&mut self, nic: usize, pool: &Pool, io: &P) -> Option<(usize, u8)> {
         let first = nic / 2 * PAIR_TILES;
@@ -73,7 +72,7 @@ impl Netlink {
         if filled == 0 {
             return None;
         }
-        // Start after the tile served last.
+        // Start after the last served tile.
         let turn = (usize::from(self.served[nic]) + 1) % PAIR_TILES;
         filled = (filled | filled << PAIR_TILES) >> turn & 0xf;
         let mut begun = None;
@@ -90,7 +89,7 @@ impl Netlink {
             }
             let port = FIRST_NIC_PORT + nic;
             let (vc, length) = (head.vc(), head.length());
-            // A link that is down drops what was promised to it.
+            // A link that is down drops the packets for which it had room.
             if !io.can_begin(port, vc, length.into()) && io.is_active(port) {
                 continue;
             }
@@ -105,7 +104,7 @@ impl Netlink {
 }
 
 impl<I: Items> Tiles<I> {
-    /// Every NIC uses its slots of the cycle to take flits from the processor tiles of its pair.
+    /// Each NIC uses its slots of the cycle to take flits from the processor tiles of its pair.
     pub(in super::super) fn netlink_output_stage<P: Ports>(&mut self, io: &mut P) {
         let mut pending = self.netlink.outputs_active & !self.netlink.busy[1];
         let end = self.netlink.slots[1];
@@ -126,8 +125,9 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// An item leaves processor tile `tile` (0 to 7) for its NIC. A packet with no other one of the
-    /// pair's tiles ahead of it is handed over at once ([`through`](super::super::through)).
+    /// Handles an item that leaves processor tile `tile` (0 to 7) for its NIC. A packet that no
+    /// other packet in the pair's tiles precedes is handed over at once
+    /// ([`through`](super::super::through)).
     #[inline]
     pub(in super::super) fn leave_for_nic<P: Ports>(
         &mut self,
@@ -161,8 +161,9 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// The NIC and the slot in which it takes a packet from a processor tile at once, if wires take
-    /// no time, nothing waits for the NICs of its pair, and its link can take it.
+    /// The NIC and the slot in which it takes a packet from a processor tile without delay. That
+    /// requires wires that take no time, no packet that waits for a NIC of the pair, and room on
+    /// the NIC's link.
     #[inline]
     fn slot_at_once<P: Ports>(&self, tile: usize, item: Item, io: &P) -> Option<(usize, u64)> {
         let first = tile / PAIR_TILES * PAIR_TILES;
@@ -179,7 +180,7 @@ impl<I: Items> Tiles<I> {
     }
 
     /// Hands an item to a NIC's link in `slot`. Returns the next free slot, or `None` if there is
-    /// nothing to hand over now.
+    /// no item to hand over now.
     #[inline]
     fn move_to_nic<P: Ports>(&mut self, nic: usize, slot: u64, io: &mut P) -> Option<u64> {
         let netlink = &mut self.netlink;

@@ -1,4 +1,4 @@
-//! Test harness of the core: recording links, and a machine of directly joined cores.
+//! Test harness of the core: links that record, and a machine of directly connected cores.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -24,7 +24,6 @@ pub(super) const GRAINS: [(Grain, RouterClock); 3] = [
     (Grain::Packet, RouterClock::FreeRunning),
 ];
 
-/// A core that moves flits.
 pub(super) fn core_of(registers: AriesRegisters) -> Core {
     Core::new(registers, Grain::Flit, PACED)
 }
@@ -35,36 +34,35 @@ pub(super) fn router() -> (Core, Bench) {
     (core_of(registers), Bench::default())
 }
 
-/// A packet of `head` and numbered flits.
+/// A packet with the given head and numbered flits.
 pub(super) fn packet(head: Head) -> Vec<Flit> {
     let id = u64::from(head.packet_id());
     let body = (1..head.length()).map(|i| Flit::new(id << 16 | u64::from(i)));
     core::iter::once(head.flit()).chain(body).collect()
 }
 
-/// A request for a NIC of a router.
 pub(super) fn request(to: At, nic: u8, routing: Routing, length: u8, id: u16) -> Head {
     let node = NodeId::new(to.0 as u16, to.1 as u8, nic);
     Head::new(false, length, node, routing, id, 0)
 }
 
-/// Links of one core that accept everything not blocked.
+/// Links of one core that accept everything unless blocked.
 #[derive(Default)]
 pub(super) struct Bench {
     pub now: u64,
     queues: Vec<[VecDeque<Flit>; VCS]>,
-    /// Ports, per virtual channel, at which no packet can begin.
+    /// Ports, per virtual channel, at which no packet can start.
     pub blocked: [u64; VCS],
     pub inactive: u64,
-    /// Flits sent by each port, and when.
+    /// Flits sent by each port, with their cycle.
     pub sent: Vec<Vec<(u64, Flit)>>,
-    /// Flits still to come of the packet at each port.
+    /// Missing flits of the packet at each port.
     left: Vec<u8>,
     /// Loads of the peers, by port; zero for ports without an entry.
     pub peer_loads: HashMap<usize, u8>,
     pub far: HashMap<usize, u32>,
     pub told: Vec<(u64, usize, u8)>,
-    /// Maximum number of flits in packets that fit.
+    /// Maximum length in flits of packets that fit.
     pub room: Option<usize>,
     /// Whether the core moves packets.
     pub packets_whole: bool,
@@ -123,7 +121,7 @@ impl Ports for Bench {
 }
 
 impl Bench {
-    /// A whole packet arrives in the current cycle.
+    /// Delivers a whole packet in the current cycle.
     pub(super) fn inject(&mut self, core: &mut Core, port: usize, packet: &[Flit]) {
         let vc = usize::from(Head::parse(packet[0]).map_or(0, Head::vc));
         self.queues.resize_with(PORTS, Default::default);
@@ -131,12 +129,12 @@ impl Bench {
         core.arrived(port, vc, packet.len() as u32);
     }
 
-    /// A whole packet with this head arrives in the current cycle.
+    /// Delivers a whole packet with this head in the current cycle.
     pub(super) fn send(&mut self, core: &mut Core, port: usize, head: Head) {
         self.inject(core, port, &packet(head));
     }
 
-    /// More flits of a packet whose head arrived before.
+    /// Delivers more flits of a packet whose head arrived before.
     pub(super) fn inject_rest(&mut self, core: &mut Core, port: usize, vc: usize, flits: &[Flit]) {
         self.queues[port][vc].extend(flits);
         core.arrived(port, vc, flits.len() as u32);
@@ -146,7 +144,7 @@ impl Bench {
         core.run_until(core.cycle() + cycles, self);
     }
 
-    /// The packets that left by `port`: cycle of the head, and the flits.
+    /// Packets sent by `port`: cycle of the head, and the flits.
     pub(super) fn packets(&self, port: usize) -> Vec<(u64, Vec<Flit>)> {
         let mut packets: Vec<(u64, Vec<Flit>)> = Vec::new();
         let mut left = 0;
@@ -161,7 +159,6 @@ impl Bench {
         packets
     }
 
-    /// Heads that left by `port`.
     pub(super) fn heads(&self, port: usize) -> Vec<Head> {
         let packets = self.packets(port).into_iter();
         packets
@@ -170,25 +167,24 @@ impl Bench {
     }
 }
 
-/// Something in flight to a link end.
+/// A flit or credit in flight to a link end.
 enum Passing {
     Flit(Flit),
     /// A credit for a virtual channel.
     Credit(usize),
 }
 
-/// Cycles that a link takes.
+/// Latency of a link in cycles.
 const LATENCY: u64 = 4;
-/// Flits per virtual channel that a NIC's link holds at either end.
+/// Buffer of a NIC's link in flits per virtual channel, at either end.
 const NIC_BUFFER: u32 = 64;
 
-/// Ideal links. Their ends are numbered: router times [`PORTS`] plus port, then the NICs.
+/// Ideal links. An end's number is router times [`PORTS`] plus port; the NICs follow.
 struct Links {
     ends: Vec<IdealEnd>,
     /// The peer of each end.
     others: Vec<Option<usize>>,
     down: Vec<bool>,
-    /// Flits sent to each end.
     sent: Vec<u64>,
     /// Arrivals in flight: cycle, end, and content.
     passing: VecDeque<(u64, usize, Passing)>,
@@ -199,7 +195,7 @@ struct Links {
 }
 
 impl Links {
-    /// Links whose buffers have `depth` flits for each virtual channel of a network port.
+    /// Creates links with `depth` flits of buffer for each virtual channel of a network port.
     fn new(machine: &Machine, depth: u32) -> Self {
         let routers = machine.network.shape.routers();
         let end = |depth| {
@@ -283,34 +279,31 @@ impl Ports for Links {
     }
 }
 
-/// A NIC: its packets to send and its received packets.
 #[derive(Default)]
 pub(super) struct Nic {
-    /// Packets to send, requests and responses.
     to_send: [VecDeque<Vec<Flit>>; 2],
     open: VecDeque<Flit>,
     /// Heads received, in order.
     pub got: Vec<Head>,
-    /// Maximum number of responses owed before the NIC stops taking requests.
+    /// Maximum number of pending responses before the NIC stops accepting requests.
     owed: usize,
     next: usize,
 }
 
-/// A machine of cores, joined by ideal links.
 pub(super) struct Fabric {
     machine: Machine,
     pub cores: Vec<Core>,
     links: Links,
     pub nics: Vec<Nic>,
-    /// Every NIC responds to requests, with packets of 14 flits for short ones and of one flit for
-    /// others.
+    /// Whether NICs respond to requests, with packets of 14 flits for short ones and of one flit
+    /// for others.
     pub responds: bool,
     clock: RouterClock,
 }
 
 impl Fabric {
-    /// A machine of cores with this grain and clock, and input queues of `depth` flits per virtual
-    /// channel.
+    /// A machine of cores with the given grain and clock, and input queues of `depth` flits per
+    /// virtual channel.
     pub(super) fn new(machine: Machine, depth: u32, (grain, clock): (Grain, RouterClock)) -> Self {
         let registers = machine.routed.registers.iter().cloned();
         let cores: Vec<Core> = registers.map(|r| Core::new(r, grain, clock)).collect();
@@ -324,7 +317,7 @@ impl Fabric {
         }
     }
 
-    /// Takes the wires of a port down, both directions.
+    /// Takes the link of a port down, in both directions.
     pub(super) fn cut(&mut self, router: usize, port: usize) {
         let end = router * PORTS + port;
         for end in [end, self.links.others[end].expect("a link")] {
@@ -378,7 +371,7 @@ impl Fabric {
         self.links.now += 1;
     }
 
-    /// A NIC takes its input: responses always, requests unless it owes too much.
+    /// A NIC takes its input: always responses, and requests unless it has too many pending.
     fn take_in(&mut self, number: usize) {
         let end = self.cores.len() * PORTS + number;
         for vc in (0..VCS).rev() {
@@ -400,7 +393,8 @@ impl Fabric {
                 self.nics[number].got.push(whole);
                 if self.responds && !whole.is_response() {
                     let length = if whole.length() < 4 { 14 } else { 1 };
-                    // The source is not in the head: the test puts its number in the packet id.
+                    // The head has no source, so the test puts the source's number into the packet
+                    // id.
                     let to = self.node(whole.packet_id().into());
                     let back = Head::new(true, length, to, whole.routing(), number as u16, 0);
                     self.nics[number].owed += 1;
@@ -433,7 +427,7 @@ impl Fabric {
         }
     }
 
-    /// Runs until everything has arrived; false if nothing moves before that.
+    /// Runs until everything has arrived; returns false if nothing moves before that.
     pub(super) fn drain(&mut self, patience: u64) -> bool {
         while !self.is_empty() {
             self.step();
@@ -453,19 +447,17 @@ impl Fabric {
             && self.cores.iter().all(|core| core.flits_inside() == 0)
     }
 
-    /// Checks that every credit has returned.
     pub(super) fn check_credits(&self) {
         for (index, end) in self.links.ends.iter().enumerate() {
             assert_eq!(end.used(), [0; VCS], "end {index}");
         }
     }
 
-    /// Flits sent to each end of a link.
     pub(super) fn flits_by_end(&self) -> &[u64] {
         &self.links.sent
     }
 
-    /// Gives every NIC `count` requests of random lengths for `to(from, turn)`; returns all of
+    /// Gives every NIC `count` requests of random lengths for `to(from, turn)`, and returns all of
     /// them.
     pub(super) fn fill(
         &mut self,

@@ -1,4 +1,4 @@
-//! Channels that wait for each other in a cycle: deadlock.
+//! Detects channels that wait for each other in a cycle, which means deadlock.
 
 use super::walk::{CLASSES, Walk};
 use crate::route::registers::{NETWORK_PORTS, PortMask};
@@ -7,10 +7,10 @@ use crate::topology::wiring::{DragonflyWiring, Far};
 use phitwire::kit::cycles::{Channels, circle};
 use phitwire::net::{Mistake, Place};
 
-/// The channels into network ports, by [`Walk::channel`]: a channel is one class of one direction
+/// The channels into network ports, by [`Walk::channel`]. A channel is one class of one direction
 /// of a link. Requests and responses have separate virtual channels and take the same paths, so one
-/// graph stands for both; a NIC always takes responses, and takes requests as long as it can send
-/// responses, so requests never hold up responses for good.
+/// graph represents both. A NIC always accepts responses, and accepts requests as long as it can
+/// send responses, so requests never block responses for good.
 pub(super) struct Inputs<'a> {
     pub(super) wiring: &'a DragonflyWiring,
     pub(super) walk: &'a Walk,

@@ -16,24 +16,25 @@ pub use walk::{Flaw, Walk, walk};
 
 use cycles::Inputs;
 
-/// Limit of routers x (groups + routers per group) up to which a bounded check makes route tables
-/// and follows packets: some microseconds each. Above it no packet is followed.
+/// A bounded check follows packets only up to this number of routers x (groups + routers per
+/// group), since each takes some microseconds. In larger networks no packet is followed.
 pub const MAX_LOOKS: u64 = 300_000;
 
 /// All mistakes of a network, up to [`MAX_MISTAKES`](phitwire::net::MAX_MISTAKES).
 ///
-/// Shape, names, ports and links are checked first. If they are right, the route tables are made
-/// and every path of every packet is walked: from every router to every router, by every port and
-/// onto every class that any routing mode, load or random choice may take. Each has to end at its
-/// destination. Then the channels (a link and a class) that packets hold while they wait for others
-/// are searched for a cycle. The walk is exact, even for the largest machine: outside its
-/// destination's group, a packet's path depends on that group alone, so that 241 walks over all
-/// routers and one inside each group per router suffice.
+/// Shape, names, ports and links are checked first. If they are correct, the route tables are
+/// computed and every path of every packet is followed: from every router to every router, by every
+/// port and on every class that any routing mode, load or random choice may select. Each path must
+/// end at its destination. Then the channels (a link and a class) that packets hold while they wait
+/// for others are searched for a cycle. The walk is exact, even for the largest machine: outside
+/// its destination's group, a packet's path depends only on that group, so that 241 walks over all
+/// routers and one walk per router inside each group suffice.
 pub fn check(network: &Dragonfly) -> Vec<Mistake> {
     within(network, Effort::Exact).0.into_vec()
 }
 
-/// [`check`] with this effort, and whether all packets were followed to their ends.
+/// Like [`check`], but with the given effort. Also returns whether all packets were followed to
+/// their ends.
 pub(super) fn within(network: &Dragonfly, effort: Effort) -> (Mistakes, bool) {
     let mut mistakes = structure::check(network);
     if !mistakes.is_empty() {
@@ -61,8 +62,8 @@ pub(super) fn within(network: &Dragonfly, effort: Effort) -> (Mistakes, bool) {
     (mistakes, walk.followed)
 }
 
-/// Mistakes in the route tables of a network with `faults` dead: pairs that they do not join, paths
-/// that end nowhere, cycles of channels.
+/// Mistakes in the route tables of a network with the failed parts `faults`: pairs that the tables
+/// do not connect, paths that end early, and cycles of channels.
 pub fn check_routes(
     network: &Dragonfly,
     wiring: &DragonflyWiring,

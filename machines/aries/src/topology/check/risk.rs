@@ -1,4 +1,4 @@
-//! Pairs of routers that a fault endangers while the tables are those from before it.
+//! Pairs of routers that a fault endangers while the tables from before the fault are in use.
 
 use super::walk::{STATES, State};
 use crate::route::decision::Routes;
@@ -8,8 +8,8 @@ use crate::topology::wiring::DragonflyWiring;
 
 /// Maximum number of routers for which pairs are checked one by one.
 const MOST_ROUTERS: usize = 1024;
-/// Longest path followed, in links: the ten of the XC white paper, with a wide margin for invalid
-/// tables.
+/// Longest path to follow, in links: ten according to the XC white paper, with a wide margin for
+/// invalid tables.
 const MOST_HOPS: u32 = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,9 +27,9 @@ struct Risk<'a> {
     fates: Vec<Fate>,
 }
 
-/// Pairs of live routers, from and to, with a packet that may reach a router without a live
-/// port for it, with the tables of `routed` and `faults` dead; routers skip dead ports themselves.
-/// `None` for networks of more than 1,024 routers.
+/// Pairs of working routers (source, destination) with a packet that may reach a router without a
+/// live port for it, using the tables of `routed` with the failed parts `faults`. Routers skip dead
+/// ports themselves. `None` for networks of more than 1,024 routers.
 pub fn endangered(
     network: &Dragonfly,
     wiring: &DragonflyWiring,

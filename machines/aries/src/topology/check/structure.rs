@@ -1,4 +1,4 @@
-//! Shape, names, ports and links.
+//! Checks of shape, names, ports and links.
 
 use crate::route::registers;
 use crate::route::registers::PortKind;
@@ -18,7 +18,7 @@ pub(super) fn check(network: &Dragonfly) -> Mistakes {
         )));
     }
     if let Err(error) = network.shape.check() {
-        // Stop here: nothing else can be checked without nodes.
+        // Stop here: without nodes nothing else can be checked.
         let mut alone = Mistakes::default();
         alone.push(K::BadValue.at(Place::Network, error.to_string()));
         return alone;

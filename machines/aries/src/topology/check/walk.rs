@@ -1,4 +1,4 @@
-//! Follows every path of every packet with the decision function of the routers.
+//! Follows every path of every packet with the routers' decision function.
 
 use core::ops::Range;
 use std::collections::BTreeMap;
@@ -13,25 +13,21 @@ use crate::topology::tables::{Faults, Routed};
 use crate::topology::wiring::{DragonflyWiring, Far};
 
 pub(super) const CLASSES: usize = 4;
-/// States of a packet at one router: kind of the arrival port, class, on the path up or not.
+/// Number of states of a packet at one router: kind of the arrival port, class, and whether it is
+/// on the path up.
 pub(super) const STATES: usize = 4 * CLASSES * 2;
-/// Maximum number of flaws listed.
 const MOST_FLAWS: usize = 64;
 
-/// A packet without a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flaw {
-    /// The packet's current router.
     pub router: u32,
-    /// Kind of the packet's arrival port.
     pub kind: PortKind,
-    /// Class on which it arrived.
+    /// Class of the packet's arrival channel.
     pub class: u8,
     /// Whether the packet is on its path up.
     pub non_minimal: bool,
-    /// The packet's destination router.
     pub to: u32,
-    /// A port of the table entry that leads nowhere; `None`: no entry.
+    /// A port of the table entry that leads nowhere; `None` if there is no entry.
     pub port: Option<u8>,
 }
 
@@ -50,25 +46,23 @@ impl Flaw {
     }
 }
 
-/// The paths of all packets.
 #[derive(Clone, Debug)]
 pub struct Walk {
-    /// By [`channel`](Self::channel) of arrival: the ports that a packet holding it may wait for,
+    /// By arrival [`channel`](Self::channel): the ports for which a packet that holds it may wait,
     /// by class.
     pub waits: Vec<[PortMask; CLASSES]>,
     /// Packets without a path after they left their source; at most 64.
     pub flaws: Vec<Flaw>,
-    /// Pairs of routers, from and to, that the tables do not join: the source has no entry, or the
-    /// group's entries do not cover that router.
+    /// Number of pairs of routers (source, destination) that the tables do not connect: the source
+    /// has no entry, or the group's entries do not cover the destination.
     pub unroutable: u64,
-    /// Packet states visited.
+    /// Number of packet states visited.
     pub states: u64,
-    /// Whether every packet was followed to its end.
     pub followed: bool,
 }
 
 impl Walk {
-    /// Index of the channel into a router's network port, on a class.
+    /// Index of a channel: a class into a network port of a router.
     pub fn channel(router: u32, port: u8, class: u8) -> usize {
         (router as usize * NETWORK_PORTS + usize::from(port)) * CLASSES + usize::from(class)
     }
@@ -92,7 +86,7 @@ impl State {
         }
     }
 
-    /// The head of the packet, bound for router `to`.
+    /// The head of a packet in this state, with destination router `to`.
     pub(super) fn head(self, shape: &Shape, to: u32) -> Head {
         let to = NodeId::new(shape.group_of(to), shape.local_of(to), 0);
         Head::new(false, 1, to, Routing::Adaptive0, 0, 0)
@@ -128,7 +122,7 @@ impl State {
         head.with_vc(self.class).with_non_minimal(self.non_minimal)
     }
 
-    /// Inverse of [`Self::index`], with the index among the router's [`STATES`].
+    /// Inverse of [`Self::index`], given the index among the router's [`STATES`].
     fn of(router: u32, index: usize) -> Self {
         Self {
             router,
@@ -138,7 +132,7 @@ impl State {
         }
     }
 
-    /// Index of a state, [`STATES`] per router.
+    /// Index of the state, with [`STATES`] per router.
     pub(super) fn index(self) -> usize {
         let kind = self.kind as usize;
         self.router as usize * STATES
@@ -147,36 +141,32 @@ impl State {
     }
 }
 
-/// Visits of a state.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// Arrival ports seen.
     ports: PortMask,
-    /// The walk that saw `ports`.
+    /// The walk that visited `ports`.
     round: u32,
 }
 
-/// No live link.
+/// Marks a port without a live link.
 const NOWHERE: u32 = u32::MAX;
 
 struct Walker<'a> {
     shape: Shape,
     routed: &'a Routed,
     routes: Vec<Routes>,
-    /// By router and network port: the router at the other end of a live link, the port there and
-    /// its kind.
+    /// By router and network port: router, port and kind at the other end of a live link.
     peers: Vec<u32>,
-    /// Visits by state.
     seen: Vec<Seen>,
     round: u32,
     todo: Vec<State>,
     walk: Walk,
-    /// Visits of a packet to a router, and ports tried.
+    /// Visits of packets to routers, plus ports tried.
     steps: u64,
 }
 
-/// Walks all paths between all routers of a network in which `faults` are dead. A path over a dead
-/// link or a port without link is a flaw.
+/// Follows all paths between all routers of a network with the failed parts `faults`. A path over a
+/// failed link or by a port without link is a flaw.
 pub fn walk(
     network: &Dragonfly,
     wiring: &DragonflyWiring,
@@ -245,7 +235,7 @@ fn peers(network: &Dragonfly, wiring: &DragonflyWiring, faults: &Faults) -> Vec<
 }
 
 impl Walker<'_> {
-    /// Walks to every router of a group: outside it, the paths to all of them are the same.
+    /// Walks to every router of a group; outside the group, the paths to all of them are the same.
     fn walk_to(&mut self, living: &[u32], group: u16) {
         let shape = self.shape;
         let first = shape.router(group, 0);
@@ -267,7 +257,7 @@ impl Walker<'_> {
             for &source in inside.iter().filter(|&&source| source != to) {
                 self.come(State::source(source), FIRST_NIC_PORT as u8);
             }
-            // All routers of the group share the entries of outside sources.
+            // All routers of the group share the entries of sources outside.
             if self.routed.covers(to, &shape) {
                 self.walk.unroutable += without;
                 for &(state, port) in &arrived {
@@ -281,7 +271,7 @@ impl Walker<'_> {
         }
     }
 
-    /// A packet arrives at a router by a port.
+    /// Records that a packet arrives at a router by a port.
     fn come(&mut self, state: State, port: u8) {
         let seen = &mut self.seen[state.index()];
         if seen.round != self.round {
@@ -294,7 +284,7 @@ impl Walker<'_> {
         seen.ports |= 1 << port;
     }
 
-    /// Follows all packets for `to` until they reach a router of `stop`; returns their arrivals
+    /// Follows all packets for `to` until they reach a router of `stop`. Returns their arrivals
     /// there, each state and port once.
     fn follow(&mut self, to: u32, stop: Range<u32>) -> Vec<(State, u8)> {
         let mut arrived = BTreeMap::new();
@@ -339,7 +329,7 @@ impl Walker<'_> {
     }
 
     /// Records what the packets of this walk wait for at some routers, once all their arrival ports
-    /// are known; counts the sources without a path. Goes router by router, for locality.
+    /// are known, and counts the sources without a path. Proceeds router by router, for locality.
     fn close(&mut self, to: u32, routers: Range<u32>) -> u64 {
         let mut without = 0;
         let head = State::source(to).head(&self.shape, to);

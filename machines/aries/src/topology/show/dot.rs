@@ -1,5 +1,3 @@
-//! Graphviz output.
-
 use super::table::nics_name;
 use super::{joined, summary};
 use crate::route::registers::PortKind;
@@ -12,8 +10,8 @@ const LAYOUT: [&str; 3] = [
     "edge [fontname=\"sans-serif\", fontsize=8]",
 ];
 
-/// The network for `neato` or `fdp`: a cluster per group, a box per router with its NICs, a line
-/// for all links between two routers.
+/// The network for `neato` or `fdp`, with a cluster per group, a box per router with its NICs, and
+/// one line for all links between two routers.
 pub fn dot(network: &Dragonfly) -> String {
     let shape = &network.shape;
     let mut dot = Dot::new(&network.name, &summary(network), &LAYOUT);

@@ -1,5 +1,5 @@
-//! A drawing of one group of a dragonfly: each router with its NICs, green links as arcs above the
-//! rows, black ones as bows beside the columns, blue ones counted.
+//! Draws one group of a dragonfly: each router with its NICs, green links as arcs above the rows,
+//! black links as curves beside the columns, and blue links as numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,15 +10,13 @@ use crate::route::registers::PortKind;
 use crate::topology::model::Dragonfly;
 use phitwire::net::show::{FAINT, INK, Svg};
 
-/// Distance between routers of a chassis, and of a slot.
+/// Distance between routers of a chassis, and between routers of a slot.
 const STEP: (f64, f64) = (118.0, 150.0);
-/// Width and height of a router's box.
 const BOX: (f64, f64) = (84.0, 46.0);
-/// Centre of the first router from the upper left corner.
+/// Centre of the first router, from the upper left corner.
 const FIRST: (f64, f64) = (90.0, 190.0);
-/// Height of the highest arc.
 const HIGHEST: f64 = 66.0;
-/// Groups per line of the list of blue links.
+/// Number of groups per line in the list of blue links.
 const IN_A_LINE: usize = 8;
 
 fn place(network: &Dragonfly, router: u32) -> (f64, f64) {
@@ -102,7 +100,7 @@ pub fn group(network: &Dragonfly, group: u16) -> String {
     out.finish()
 }
 
-/// The links between two routers of the group.
+/// Draws the links between two routers of the group.
 fn inside(
     out: &mut Svg,
     network: &Dragonfly,
@@ -117,8 +115,8 @@ fn inside(
         PortKind::Green => {
             let furthest = f64::from(shape.blades.max(2) - 1);
             let apart = f64::from(places[0].1.abs_diff(places[1].1));
-            // From the upper edges, higher with distance; a curve reaches half of the way to its
-            // third point.
+            // Starts at the upper edges and rises with the distance; a curve reaches half of the
+            // way to its third point.
             let rise = 12.0 + (HIGHEST - 12.0) * (apart - 1.0) / (furthest - 1.0).max(1.0);
             let lean = 3.0 + 24.0 * (apart - 1.0) / furthest.max(1.0);
             let (from, to) = (

@@ -1,4 +1,4 @@
-//! Views of a dragonfly: tables, Graphviz, a drawing.
+//! Views of a dragonfly: tables, Graphviz output and drawings.
 
 mod dot;
 mod group;
@@ -18,7 +18,6 @@ pub use dot::dot;
 pub use svg::svg;
 pub use table::{inventory, table};
 
-/// The name and size of a network, in one line.
 pub fn summary(network: &Dragonfly) -> String {
     let shape = &network.shape;
     format!(
@@ -33,7 +32,7 @@ pub fn summary(network: &Dragonfly) -> String {
     )
 }
 
-/// Maximum number of lines between groups with a separate line for each pair of routers.
+/// Maximum number of lines between groups that are drawn separately for each pair of routers.
 const MOST_LINES: usize = 60;
 
 /// The drawing of a network: in full, with a box per group, or of one group.
@@ -45,7 +44,7 @@ pub fn drawing(network: &Dragonfly, part: Option<&str>) -> Result<String, DrawEr
         let joined = joined(network);
         let blue = joined.values().filter(|(kind, _)| *kind == PortKind::Blue);
         let is_small = blue.count() <= MOST_LINES;
-        // One group needs no box around it.
+        // A single group needs no box around it.
         let is_one = network.shape.groups == 1 && !svg::names_all(network);
         return match svg(network) {
             _ if is_one => Ok(group::group(network, 0)),
@@ -64,7 +63,7 @@ pub fn drawing(network: &Dragonfly, part: Option<&str>) -> Result<String, DrawEr
     }
 }
 
-/// The numbers of the links that join each pair of routers, by kind: green, black and blue.
+/// The numbers of the links between each pair of routers, by kind: green, black and blue.
 fn joined(network: &Dragonfly) -> BTreeMap<(u32, u32), (PortKind, Vec<usize>)> {
     let mut joined = BTreeMap::new();
     for (number, link) in network.links.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A drawing of a large dragonfly: one box per group, one line for all links between two groups.
+//! Draws a large dragonfly: one box per group, one line for all links between two groups.
 
 use core::f64::consts::PI;
 use std::collections::BTreeMap;
@@ -10,21 +10,21 @@ use crate::topology::model::Dragonfly;
 use phitwire::net::NodeRef;
 use phitwire::net::show::{FAINT, INK, Svg};
 
-/// Group limit of the circle. With more, the lines would fill it: a field of squares is drawn.
+/// Maximum number of groups on a circle. With more, lines would fill it, and a field of squares is
+/// drawn.
 const MOST_IN_CIRCLE: u16 = 40;
-/// Maximum number of lines with numbers.
+/// Maximum number of lines that are labelled with the number of links.
 const MOST_NUMBERED: usize = 66;
-/// Width and height of a group's box.
 const BOX: (f64, f64) = (170.0, 64.0);
-/// Width and height of a group's box if there are many groups.
+/// Width and height of a group's box when there are many groups.
 const SMALL_BOX: (f64, f64) = (58.0, 30.0);
 /// Maximum number of groups with large boxes.
 const MOST_LARGE: u16 = 16;
 
-/// The links between each pair of groups, the lower one first.
+/// The links between each pair of groups, with the lower group first.
 pub(super) type Bundles = BTreeMap<(u16, u16), Vec<usize>>;
 
-/// Contents of a group.
+/// Number of nodes and links in a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Inside {
     routers: usize,
@@ -33,7 +33,7 @@ struct Inside {
     black: usize,
 }
 
-/// Blue links by the groups that they join.
+/// Blue links by the groups that they connect.
 pub(super) fn bundles(network: &Dragonfly) -> Bundles {
     let mut bundles = Bundles::new();
     for ((a, b), (kind, numbers)) in joined(network) {
@@ -85,7 +85,7 @@ pub fn overview(network: &Dragonfly) -> String {
     }
 }
 
-/// `4 links`, or `3 to 4 links`: how many join each pair of groups.
+/// Number of links between each pair of groups: `4 links`, or `3 to 4 links`.
 fn each(bundles: &Bundles) -> String {
     let counts = || bundles.values().map(Vec::len);
     match (counts().min().unwrap_or(0), counts().max().unwrap_or(0)) {
@@ -159,7 +159,8 @@ fn circle(network: &Dragonfly, bundles: &Bundles) -> String {
     out.finish()
 }
 
-/// A position on a line near its middle where its number hides no other and is not hidden by a box.
+/// A position near the middle of a line, where its number neither hides another nor is hidden by a
+/// box.
 fn free_place(
     taken: &[(f64, f64, usize)],
     boxes: &[(f64, f64)],

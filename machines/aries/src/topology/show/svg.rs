@@ -1,4 +1,4 @@
-//! A drawing: groups on a circle, each a grid of chassis and blades.
+//! Draws groups on a circle, each as a grid of chassis and blades.
 
 use core::f64::consts::PI;
 use std::collections::BTreeMap;
@@ -10,41 +10,35 @@ use crate::topology::model::Dragonfly;
 use phitwire::net::show::{FAINT, INK, Svg};
 use phitwire::net::{End, NodeRef, TooLarge};
 
-/// Maximum number of groups in a readable drawing.
 const MOST_GROUPS: usize = 48;
-/// Maximum number of routers in a group drawn with names and links inside the group.
+/// Maximum number of routers in a group that is drawn with names and internal links.
 const MOST_NAMED: usize = 16;
 pub(super) const GREEN: &str = "#2f8a4c";
 pub(super) const BLACK: &str = "#22272e";
 pub(super) const BLUE: &str = "#2f6db5";
 
-/// Whether routers are drawn with names and links inside the group.
+/// Whether routers are drawn with names and with the links inside groups.
 pub(super) fn names_all(network: &Dragonfly) -> bool {
     network.shape.group_routers() <= MOST_NAMED
 }
 
-/// Width and height of a router's box.
 const BOX: (f64, f64) = (78.0, 34.0);
 
-/// The exit of a blue link from a group.
+/// The path of a blue link out of its group.
 struct Exit {
     /// Start of the link at the router.
     from: (f64, f64),
-    /// Position of its lane.
+    /// Horizontal position of the lane between columns.
     lane: f64,
-    /// Position of the group's edge.
+    /// Vertical position of the group's edge.
     edge: f64,
-    /// The upper (-1) or the lower edge.
+    /// -1 for the upper edge, otherwise the lower edge.
     ahead: f64,
 }
 
-/// Positions in the drawing.
 struct Layout {
-    /// Width and height of a router's cell.
     cell: (f64, f64),
-    /// Width and height of a group.
     group: (f64, f64),
-    /// Upper left corners of the groups.
     corners: Vec<(f64, f64)>,
     size: (f64, f64),
     middle: (f64, f64),
@@ -99,10 +93,10 @@ impl Layout {
         }
     }
 
-    /// The exit of a blue link from its router's group towards another: along a lane between
-    /// columns to the upper or lower edge, so that it passes behind no router. `place` is its
-    /// position across the lane, from 0 to 1. Returns the start at the router, the lane, the edge,
-    /// and its direction.
+    /// The path of a blue link out of its router's group towards another group. It follows a lane
+    /// between columns to the upper or lower edge, so that it passes behind no router. `place` is
+    /// its position across the lane, from 0 to 1. Returns the start at the router, the lane, the
+    /// edge and its direction.
     fn exit(&self, network: &Dragonfly, router: u32, to: u16, place: f64) -> Exit {
         let (x, y) = self.router(network, router);
         let half = if self.named { BOX.0 / 2.0 } else { 6.0 };
@@ -113,7 +107,7 @@ impl Layout {
         let (down, away) = (other.1 - own.1, self.group.1 / 2.0);
         let is_below = match down.abs() > away {
             true => down > 0.0,
-            // Side by side: via the middle.
+            // Groups side by side are connected through the middle of the drawing.
             false => self.middle.1 > own.1 + away,
         };
         let (edge, ahead) = match is_below {
@@ -128,7 +122,6 @@ impl Layout {
         }
     }
 
-    /// The centre of a router's box.
     fn router(&self, network: &Dragonfly, router: u32) -> (f64, f64) {
         let (x, y) = self.corners[usize::from(network.shape.group_of(router))];
         let (chassis, blade) = network.shape.place_of(router);
@@ -139,8 +132,8 @@ impl Layout {
     }
 }
 
-/// The network as an SVG document: a box per group, routers in it by chassis (row) and slot
-/// (column), and the links between two routers as one line.
+/// The network as an SVG document with a box per group. Routers are placed by chassis (row) and
+/// slot (column), and the links between two routers are one line.
 ///
 /// # Errors
 /// [`TooLarge`] for more than 48 groups.
@@ -193,7 +186,7 @@ fn lines(out: &mut Svg, network: &Dragonfly, layout: &Layout) {
                 } else {
                     BLACK
                 };
-                // Links that pass over other routers of the row or column bow around them.
+                // Links that pass other routers of the row or column bend around them.
                 let (dx, dy) = (to.0 - from.0, to.1 - from.1);
                 let far = dx.abs() > layout.cell.0 * 1.5 || dy.abs() > layout.cell.1 * 1.5;
                 let bow = if far { 26.0 } else { 0.0 };
@@ -215,7 +208,7 @@ fn lines(out: &mut Svg, network: &Dragonfly, layout: &Layout) {
     }
 }
 
-/// Blue links in the lanes beside the columns of routers, by group and column.
+/// Number of blue links in the lanes beside the columns of routers, by group and column.
 struct Lanes(BTreeMap<(u16, u8), (usize, usize)>);
 
 impl Lanes {
@@ -245,7 +238,8 @@ fn column(network: &Dragonfly, router: u32) -> (u16, u8) {
     )
 }
 
-/// The path of a blue link: out of its router, along the lane, out of the group, and back in.
+/// The path of a blue link: out of its router, along the lane, out of the group, and into the other
+/// group in the same way.
 fn blue([a, b]: &[Exit; 2]) -> String {
     let reach = 0.45 * (a.lane - b.lane).hypot(a.edge - b.edge).max(60.0);
     let way = |exit: &Exit| (exit.lane, exit.edge + exit.ahead * reach);
@@ -293,7 +287,7 @@ fn router_box(out: &mut Svg, network: &Dragonfly, layout: &Layout, router: u32) 
     });
 }
 
-/// The NICs of a router and their links, below its box, whose lower edge is at (x, y).
+/// Draws the NICs of a router and their links below its box, whose lower edge is at (x, y).
 fn nics(out: &mut Svg, network: &Dragonfly, router: u32, (x, y): (f64, f64)) {
     let of_router = |end: End| end.node == NodeRef::Chip(router);
     let links = network
@@ -310,7 +304,7 @@ fn nics(out: &mut Svg, network: &Dragonfly, router: u32, (x, y): (f64, f64)) {
         });
     let links: Vec<_> = links.collect();
     for (place, (number, nic)) in links.iter().enumerate() {
-        // Avoid the centre, which links to the router below use.
+        // Avoid the centre, which is used by links to the router below.
         let x = x - 30.0 + 14.0 * place as f64;
         let style = format!("fill=\"none\" stroke=\"{FAINT}\" stroke-width=\"1.4\"");
         out.links([*number], |out| {

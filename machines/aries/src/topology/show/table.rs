@@ -11,7 +11,7 @@ use crate::topology::wiring::{DragonflyWiring, Far};
 use phitwire::net::show::{Table, links, or_dash};
 use phitwire::net::{NodeRef, PortSet};
 
-/// Routers, bundles and links as tables of at most `rows` rows each; omitted rows are counted.
+/// Tables of routers, bundles and links with at most `rows` rows each; omitted rows are counted.
 pub fn table(network: &Dragonfly, rows: usize) -> String {
     let wiring = DragonflyWiring::new(network);
     let mut out = format!("{}\n{}\n\n", summary(network), settings(network));
@@ -99,7 +99,7 @@ fn bundles(out: &mut String, network: &Dragonfly, most: usize) {
 }
 
 /// Devices, cables and bandwidths, per group, per node and in total (XC white paper, tables 1 to
-/// 3), and where they violate its configuration rules.
+/// 3), and violations of its configuration rules.
 pub fn inventory(network: &Dragonfly) -> String {
     let counts = network.inventory();
     let mut out = String::new();
@@ -194,7 +194,7 @@ fn bandwidths(out: &mut String, counts: &Inventory) {
     table.write(out);
 }
 
-/// The name of a router's NICs: `nic4-7`.
+/// The range of a router's NICs: `nic4-7`.
 pub(super) fn nics_name(network: &Dragonfly, router: u32) -> String {
     let nics = u32::from(network.shape.nics);
     let first = router * nics;

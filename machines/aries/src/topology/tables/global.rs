@@ -1,12 +1,12 @@
-//! The global tables, for paths between groups, one destination group at a time.
+//! The global tables for paths between groups, one destination group at a time.
 
 use super::Making;
 use super::local::{LocalGroup, ports_to};
 use crate::route::registers::PortMask;
 
-/// The routers of group `to` that packets from other groups shall reach: all that any arrival
-/// router reaches, if one reaches them all; otherwise those of the router that reaches most. Since
-/// a global entry does not distinguish the routers of a group, every blue link in use has to reach
+/// The routers of group `to` that packets from other groups will reach: all that any arrival router
+/// reaches, if one of them reaches them all; otherwise those of the router that reaches most. A
+/// global entry does not distinguish the routers of a group, so every blue link in use must reach
 /// the same ones.
 pub(super) fn coverage(groups: &[LocalGroup], to: usize) -> u128 {
     let group = &groups[to];
@@ -19,18 +19,17 @@ pub(super) fn coverage(groups: &[LocalGroup], to: usize) -> u128 {
             most = reach;
         }
     }
-    // The union equals the best router's own reach if one reaches them all.
+    // The union equals the best router's reach if one router reaches them all.
     if all == most { all } else { most }
 }
 
-/// State of all routers with respect to one group.
+/// Ports of all routers for packets to one group.
 #[derive(Debug)]
 pub(super) struct Reaching {
     /// By router in the machine: own blue ports to the group.
     direct: Vec<PortMask>,
-    /// Minimal ports after a green link.
     after_green: Vec<PortMask>,
-    /// Minimal ports at the source, and at a root.
+    /// Minimal ports at the source and at a root.
     minimal: Vec<PortMask>,
     /// Blue ports to intermediate groups.
     away: Vec<PortMask>,
@@ -49,7 +48,7 @@ impl Reaching {
         }
     }
 
-    /// Finds the paths to group `to`, which must reach the routers in `covered`.
+    /// Finds the paths to group `to` that reach the routers in `covered`.
     pub(super) fn towards(&mut self, groups: &[LocalGroup], to: usize, covered: u128) {
         let size = groups[to].routers();
         let arrives_well = |local: u8| groups[to].reach[usize::from(local)] & covered == covered;
@@ -94,8 +93,8 @@ impl Reaching {
         }
     }
 
-    /// Blue ports of a group to intermediate groups. If there are none, as with two groups, the
-    /// links to the destination's group serve: any router's, not only the nearest.
+    /// Blue ports of a group to intermediate groups. If there are none, as with two groups, uses
+    /// the links of all routers to the destination's group, not only those of the nearest.
     fn find_away(&mut self, group: &LocalGroup, g: usize, to: usize) {
         let first = g * group.routers();
         let mut any = 0;
@@ -142,12 +141,13 @@ impl Reaching {
 }
 
 /// Black ports for non-minimal packets after a green link. One entry serves both the source's
-/// group, where a blue link away has to follow, and an intermediate group, where the next router
-/// may become the root.
+/// group, where a blue link to another group must follow, and an intermediate group, where the next
+/// router may become the root.
 #[derive(Clone, Copy, Debug)]
 struct BlackUp {
     ports: PortMask,
-    /// The ports lead away, but not all to a root: intermediate groups must not use them.
+    /// Whether the ports lead to another group, but not all to a root. Intermediate groups must not
+    /// use such ports.
     only_away: bool,
 }
 
@@ -170,7 +170,7 @@ impl Ways<'_> {
     fn black_up(&self, from: usize) -> BlackUp {
         let ports = |wanted: &dyn Fn(usize) -> bool| ports_to(self.group.black_peers(from), wanted);
         let both = ports(&|peer| self.is_away(peer) && self.is_root(peer));
-        // A router without a minimal path serves only if nothing else leads away.
+        // A router without a minimal path is used only if no other leads to another group.
         let away = match both == 0 && !self.is_away(from) {
             true => ports(&|peer| self.is_away(peer)),
             false => 0,
@@ -181,7 +181,7 @@ impl Ways<'_> {
         }
     }
 
-    /// Green and black ports of the source, class 0: each leads to a blue link away.
+    /// Green and black ports at the source, class 0: each leads to a blue link to another group.
     fn up_at_source(&self, from: usize, black_up: &[BlackUp]) -> PortMask {
         let black = ports_to(self.group.black_peers(from), |peer| self.is_away(peer));
         let green = ports_to(self.group.green_peers(from), |peer| {

@@ -1,4 +1,4 @@
-//! Inside a group: the neighbours of each router, and the local tables.
+//! The neighbours of each router in a group, and the local tables.
 
 use super::{Faults, Making};
 use crate::route::registers::{NETWORK_PORTS, PortKind, PortMask};
@@ -8,27 +8,26 @@ use crate::topology::wiring::{DragonflyWiring, Far};
 /// A blue link, seen from one end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Blue {
-    /// Port of this router.
+    /// Port at this router.
     pub(super) port: u8,
     /// Group of the other end.
     pub(super) group: u16,
-    /// Number of the other router in its group.
+    /// Number of the router at the other end in its group.
     pub(super) local: u8,
 }
 
 /// The live links of one group.
 #[derive(Clone, Debug)]
 pub(super) struct LocalGroup {
-    /// Slots of a chassis.
+    /// Number of slots in a chassis.
     blades: usize,
     chassis: usize,
     /// By router and slot: ports to the router of that slot in the same chassis.
     green: Vec<PortMask>,
     /// By router and chassis: ports to the router of the same slot in that chassis.
     black: Vec<PortMask>,
-    /// Blue links, by router.
     pub(super) blue: Vec<Vec<Blue>>,
-    /// By router: the routers reached minimally from there, itself included.
+    /// By router: the routers that it reaches on minimal paths, including itself.
     pub(super) reach: Vec<u128>,
 }
 
@@ -99,7 +98,6 @@ impl LocalGroup {
         peers.map(move |(blade, &ports)| (first + blade, ports))
     }
 
-    /// Routers one black link away, with the ports to them.
     pub(super) fn black_peers(&self, from: usize) -> impl Iterator<Item = (usize, PortMask)> + '_ {
         let blade = from % self.blades;
         let ports = &self.black[from * self.chassis..][..self.chassis];
@@ -107,7 +105,7 @@ impl LocalGroup {
         peers.map(move |(chassis, &ports)| (chassis * self.blades + blade, ports))
     }
 
-    /// Ports by black links to a router of the same slot.
+    /// Ports of black links to a router of the same slot.
     fn by_black(&self, from: usize, to: usize) -> PortMask {
         match from % self.blades == to % self.blades {
             true => self.black[from * self.chassis + to / self.blades],
@@ -115,7 +113,7 @@ impl LocalGroup {
         }
     }
 
-    /// Ports of minimal paths: green, then black.
+    /// Ports of minimal paths, which are green, then black.
     fn minimal(&self, from: usize, to: usize) -> PortMask {
         if from % self.blades == to % self.blades {
             return self.by_black(from, to);
@@ -128,7 +126,7 @@ impl LocalGroup {
         }
     }
 
-    /// Whether packets to `to` may turn from up to down at `root`.
+    /// Whether packets to `to` may change from up to down at `root`.
     fn is_root(&self, root: usize, to: usize) -> bool {
         root != to && self.reach[root] >> to & 1 != 0
     }

@@ -1,22 +1,22 @@
-//! The route tables of every router, also for a network with dead links and routers.
+//! The route tables of every router, also for a network with failed links and routers.
 //!
 //! # Ports of an entry
 //!
 //! A packet follows a cycle-free order of channels: in each class (source group 0, towards the root
 //! 1, from the root 2, target group 3) green before black before blue. Every port of every entry
 //! leads to a router from which the packet can continue *within that order*, so that no packet ever
-//! gets where it has no path. Two consequences:
+//! reaches a router without a path for it. This has two consequences:
 //!
-//! - Inside a group a minimal path is one green link and then one black one. If that green or that
-//!   black link is dead, the pair communicates over a root (classes 1 and 2).
+//! - Within a group a minimal path is one green link and then one black link. If that green or that
+//!   black link has failed, the pair communicates through a root (classes 1 and 2).
 //! - There is one global entry per destination *group*. So a blue link is used only if its arrival
-//!   router reaches every router of that group by one green and one black link. One dead green link
-//!   excludes its two routers as arrival routers; a dead router excludes the other routers of its
-//!   chassis. If a bundle has no usable link left, the group is reached over a third one.
+//!   router reaches every router of that group by one green and one black link. A failed green link
+//!   excludes its two routers as arrival routers; a failed router excludes the other routers of its
+//!   chassis. If a bundle has no usable link left, the group is reached through a third group.
 //!
-//! A router with its own blue links to the destination's group uses those alone ("reducing the
-//! minimal path length to three", XC white paper, "Cray XC Routing"); one without uses every port
-//! that leads to such a router in one or two steps.
+//! A router with its own blue links to the destination's group uses only those ("reducing the
+//! minimal path length to three", XC white paper, "Cray XC Routing"). A router without such links
+//! uses every port that leads to a router with them in one or two steps.
 
 mod global;
 mod local;
@@ -33,12 +33,11 @@ use local::LocalGroup;
 pub use phitwire::net::Faults;
 pub use report::RouteReport;
 
-/// The registers of all routers, and the pairs that they fail to join.
+/// The registers of all routers, and the pairs that they do not connect.
 #[derive(Clone, Debug)]
 pub struct Routed {
-    /// By router number in the machine. Absent and dead routers have empty tables.
+    /// By router number in the machine. Absent and failed routers have empty tables.
     pub registers: Vec<AriesRegisters>,
-    /// Connected pairs that the tables do not join.
     pub report: RouteReport,
     /// By group: the routers that global entries for it reach.
     coverage: Vec<u128>,
@@ -70,7 +69,8 @@ impl Making {
         }
     }
 
-    /// The tables by kind of the arrival port. Those for blue ports often equal the processor's.
+    /// The tables by kind of the arrival port. Those for blue ports are often the same as the
+    /// processor's.
     fn finish(self) -> [Arc<RouteTables>; 4] {
         let blue =
             (self.blue_non_minimal != self.processor.global_non_minimal).then(|| RouteTables {
@@ -84,7 +84,7 @@ impl Making {
 }
 
 impl Dragonfly {
-    /// The registers of every router, computed for a network in which `faults` are dead.
+    /// Computes the registers of every router for a network with the failed parts `faults`.
     pub fn route(&self, faults: &Faults) -> Routed {
         self.route_with(&DragonflyWiring::new(self), faults)
     }
@@ -143,7 +143,7 @@ impl Dragonfly {
 }
 
 impl Routed {
-    /// Whether packets from other groups reach a router, where there are entries for its group.
+    /// Whether packets from other groups reach a router, if there are entries for its group.
     pub(super) fn covers(&self, router: u32, shape: &Shape) -> bool {
         let covered = self.coverage.get(usize::from(shape.group_of(router)));
         covered.is_some_and(|covered| covered >> shape.local_of(router) & 1 != 0)
@@ -154,8 +154,8 @@ impl Routed {
         self.reached(from, shape.group_of(to)) >> shape.local_of(to) & 1 != 0
     }
 
-    /// The routers of `group` that packets from `router` reach, as a bit mask of their numbers
-    /// within it.
+    /// The routers of `group` that packets from `router` reach, as a bit mask of their numbers in
+    /// the group.
     pub fn reached(&self, router: u32, group: u16) -> u128 {
         let Some(registers) = self.registers.get(router as usize) else {
             return 0;

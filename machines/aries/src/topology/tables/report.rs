@@ -1,32 +1,31 @@
-//! Pairs that the tables reach, against those that are connected.
+//! Compares the pairs that the tables connect with the pairs that links connect.
 
 use super::Faults;
 use crate::route::registers::{AriesRegisters, NETWORK_PORTS, PortKind};
 use crate::topology::model::Dragonfly;
 use crate::topology::wiring::{DragonflyWiring, Far};
 
-/// Maximum number of pairs listed.
 const MOST_PAIRS: usize = 10_000;
 
-/// The pairs that route tables join. Pairs are of routers, from and to, by number in the machine;
-/// the same holds for their NICs.
+/// The pairs that route tables connect. Pairs are ordered pairs of routers, by number in the
+/// machine; the result also applies to their NICs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteReport {
-    /// Pairs of live routers connected by live links that the tables do not join, at most
+    /// Pairs of working routers that are connected by live links, but not by the tables; at most
     /// 10,000.
     pub lost: Vec<(u32, u32)>,
     /// Number of such pairs.
     pub lost_pairs: u64,
-    /// Number of pairs of live routers that no chain of live links connects.
+    /// Number of pairs of working routers that no chain of live links connects.
     pub cut_pairs: u64,
-    /// Number of pairs of live routers that the tables join.
+    /// Number of pairs of working routers that the tables connect.
     pub reached_pairs: u64,
-    /// Pairs of groups, from and to, with a router that has no minimal path: its packets cross a
-    /// third group.
+    /// Ordered pairs of groups with a source router that has no minimal path, so that its packets
+    /// cross a third group.
     pub detours: Vec<(u16, u16)>,
 }
 
-/// Bit mask of the routers of `group` that packets from a router reach, itself included.
+/// Bit mask of the routers of `group` that packets from a router reach, including itself.
 pub(super) fn reached(registers: &AriesRegisters, group: u16, coverage: &[u128]) -> u128 {
     let tables = &registers.tables[PortKind::Processor as usize];
     let to = usize::from(group);
@@ -40,7 +39,7 @@ pub(super) fn reached(registers: &AriesRegisters, group: u16, coverage: &[u128])
     others.fold(1 << registers.router, |set, (x, _)| set | 1 << x)
 }
 
-/// Connected components of live routers: a number per router, equal within a component.
+/// Connected components of working routers: a number per router, equal within a component.
 fn components(network: &Dragonfly, wiring: &DragonflyWiring, faults: &Faults) -> Vec<u32> {
     let mut component = vec![u32::MAX; network.shape.routers()];
     let mut todo = Vec::new();
@@ -76,7 +75,7 @@ pub(super) fn report(
 ) -> RouteReport {
     let shape = &network.shape;
     let component = components(network, wiring, faults);
-    // By group: its components, with their routers. There is one, unless the network is
+    // By group, its components with their routers. There is only one unless the network is
     // partitioned.
     let members: Vec<Vec<(u32, u128)>> = component
         .chunks(shape.group_routers())

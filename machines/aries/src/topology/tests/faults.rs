@@ -1,5 +1,5 @@
-//! Whatever fails, the recomputed tables join all that is still connected, and no path ends
-//! nowhere.
+//! After any fault, the recomputed tables connect everything that is still connected, and every
+//! path ends at its destination.
 
 use super::{network, spec};
 use crate::route::registers::PortKind;
@@ -10,7 +10,7 @@ use crate::topology::{
 };
 use phitwire::net::{MistakeKind, NodeRef};
 
-/// Fails if the tables of a damaged network omit a router or lead to another one.
+/// Fails if the tables of a damaged network omit a router or lead to a wrong one.
 fn assert_whole(network: &Dragonfly, wiring: &DragonflyWiring, faults: &Faults, what: &str) {
     let routed = network.route_with(wiring, faults);
     let names = |&(a, b): &(u32, u32)| (network.shape.router_name(a), network.shape.router_name(b));
@@ -104,8 +104,8 @@ fn any_single_fault_of_a_shipped_network_can_be_rerouted() {
 
 #[test]
 fn what_the_class_rules_cannot_join_is_reported_and_nothing_else() {
-    // Two groups of two routers each: with the green link dead, no blue link arrives where both can
-    // be reached.
+    // Two groups of two routers each: with the green link down, no blue link arrives at a router
+    // from which both can be reached.
     let network = network(2, 1, 2, 4);
     let wiring = DragonflyWiring::new(&network);
     let green = network
@@ -174,12 +174,12 @@ fn tables_that_lead_nowhere_are_found() {
     let wiring = DragonflyWiring::new(&network);
     let faults = Faults::default();
     let mut routed = network.route(&faults);
-    // A port without link, in the entry for another group.
+    // A port without a link, in the entry for another group.
     let tables = &mut routed.registers[0].tables[PortKind::Processor as usize];
     std::sync::Arc::make_mut(tables).global_minimal[1] |= 1 << 39;
     let walk = walk(&network, &wiring, &faults, &routed);
     assert_eq!(walk.flaws[0].port, Some(39));
-    // A dead link still in use.
+    // A failed link that is still in use.
     let mut faults = Faults::default();
     faults
         .links

@@ -1,4 +1,4 @@
-//! Every node of a dragonfly has a configuration, and the two ends of a link agree.
+//! Every node of a dragonfly gets a configuration, and the two ends of a link agree.
 
 use phitwire_framing::carrier::frame::LinkEnd;
 

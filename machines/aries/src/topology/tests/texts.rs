@@ -36,7 +36,7 @@ fn what_differs_from_the_generator_is_written_too() {
     changed.absent = vec![10];
     let generator = changed.generator.expect("generated");
     changed.links = generator.links(&changed.shape, &changed.absent);
-    // One black and one blue link fewer, and one of them moved, with crossed lanes.
+    // One black and one blue link less, and one of them moved, with crossed lanes.
     let blue = changed.links.len() - 1;
     let moved = changed.links.remove(blue);
     changed.links.remove(25);
@@ -111,7 +111,7 @@ generate = "nothing"\nglobal_links = 1 | x:8:16 | `generate` is "nothing"
 
 #[test]
 fn a_group_that_falls_apart_is_a_mistake() {
-    // A group of two routers without the link between them, and nothing else to join them.
+    // A group of two routers without the link between them, and no other connection.
     let text = "family = \"aries\"\nname = \"x\"\n[dragonfly]\ngroups = 1\nchassis = 1\nblades = \
                 2\n\
                 [wiring]\nremove = [\"g0-c0s0:0\"]\n";
@@ -134,7 +134,6 @@ fn drawings_show_every_router_and_say_when_they_cannot() {
     assert!(show::svg(&network(49, 1, 8, 1)).is_err());
 }
 
-/// The numbers of all links in a drawing.
 fn drawn_links(svg: &str) -> std::collections::BTreeSet<usize> {
     let parts = svg.split("data-links=\"").skip(1);
     let lists = parts.filter_map(|part| part.split('"').next());
@@ -183,7 +182,7 @@ fn many_groups_are_drawn_as_boxes_and_expanded_one_by_one() {
             .to_string();
         assert!(said.contains("the parts are groups 0 to 8"), "{said}");
     }
-    // Small networks are drawn in full, as shown while watching a lab.
+    // Small networks are drawn in full, as when watching a lab.
     let small = network(3, 2, 2, 2);
     assert_eq!(
         show::drawing(&small, None),
@@ -191,7 +190,7 @@ fn many_groups_are_drawn_as_boxes_and_expanded_one_by_one() {
     );
 }
 
-/// Links leave a group in lanes between the boxes, each in its own.
+/// Links leave a group in separate lanes between the boxes.
 #[test]
 fn blue_links_pass_behind_no_router() {
     let network = network(3, 2, 2, 2);
@@ -206,7 +205,7 @@ fn blue_links_pass_behind_no_router() {
         .filter(|part| part.starts_with("x=") && part.contains("rx=\"4\""))
         .map(|part| numbers(part)[..4].to_vec())
         .collect();
-    // Of each path: the lane, and its range of heights, at both ends.
+    // For each path: the lane, and its range of heights, at both ends.
     let lanes: Vec<[f64; 3]> = svg
         .split("<path d=\"")
         .filter_map(|path| path.split_once('"').map(|(path, _)| path))

@@ -1,4 +1,5 @@
-//! Channels that wait for each other in a cycle: deadlock (BlackWidow sec. 7.3 and 7.7).
+//! Detects channels that wait for each other in a cycle, which means deadlock (BlackWidow sec. 7.3
+//! and 7.7).
 
 use crate::route::registers::PORTS;
 use crate::topology::model::FoldedClos;
@@ -59,7 +60,7 @@ pub(super) fn check(
     )
 }
 
-/// The last table entry of the cycle's routers: the one added last.
+/// The table entry of the cycle's routers that was added last.
 fn named_entry(
     topology: &FoldedClos,
     wiring: &ClosWiring,

@@ -13,19 +13,20 @@ use phitwire::net::{Mistake, Mistakes};
 
 /// All mistakes of a topology, up to [`MAX_MISTAKES`](phitwire::net::MAX_MISTAKES).
 ///
-/// Checks names, numbers, ports, links and subtrees first, then rates per octant and table entries.
-/// Only without mistakes so far does it walk every path through the registers: from every
+/// Names, numbers, ports, links and subtrees are checked first, then rates per octant and table
+/// entries. If they are correct, every path through the registers is followed: from every
 /// processor, in every slice, to every processor, by every port that the hash or the adaptive
-/// decision may choose; and it searches for cycles of channels that packets hold while waiting for
-/// others.
+/// decision may choose. Then the channels that packets hold while they wait for others are searched
+/// for a cycle.
 ///
-/// The walk is exact, not sampled. Processors that no register of any router distinguishes are
-/// walked to once, so 32,768 processors take seconds.
+/// The walk is exact, not sampled. Processors that no router's registers distinguish share one
+/// walk, so 32,768 processors take seconds.
 pub fn check(topology: &FoldedClos) -> Vec<Mistake> {
     within(topology, Effort::Exact).0.into_vec()
 }
 
-/// Checks with this effort; also returns whether all packets were followed to their ends.
+/// Like [`check`], but with the given effort. Also returns whether all packets were followed to
+/// their ends.
 pub(super) fn within(topology: &FoldedClos, effort: Effort) -> (Mistakes, bool) {
     let wiring = ClosWiring::new(topology);
     let mut mistakes = structure::check(topology, &wiring);

@@ -1,4 +1,4 @@
-//! One rate per octant (BlackWidow sec. 4.4).
+//! Checks that each octant has a single rate (BlackWidow sec. 4.4).
 
 use crate::route::registers::PORTS;
 use crate::topology::model::{FoldedClos, rate_text};
@@ -6,8 +6,8 @@ use phitwire::link::LaneRate;
 use phitwire::net::{MistakeKind as K, Mistakes, Place};
 use phitwire::net::{Network as _, NodeRef};
 
-/// Tiles that share three SerDes macros: 24 lanes. Only a figure shows which tiles they are; here
-/// they are ports 8k to 8k+7.
+/// Number of tiles that share three SerDes macros with 24 lanes. Only a figure shows which tiles
+/// they are; here they are ports 8k to 8k+7.
 pub(crate) const OCTANT: usize = 8;
 
 pub(super) fn check(topology: &FoldedClos, mistakes: &mut Mistakes) {

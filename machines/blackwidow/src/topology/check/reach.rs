@@ -11,22 +11,20 @@ use crate::topology::wiring::{ClosWiring, Neighbour};
 use phitwire::net::PortSet;
 use phitwire::net::{Mistake, MistakeKind as K, Place};
 
-/// The result of a walk.
 pub(super) struct Walk {
     pub(super) mistakes: Vec<Mistake>,
-    /// Whether every packet was followed to its end.
     pub(super) followed: bool,
     /// Output ports that packets take, by virtual router and input port.
     pub(super) waits_for: Vec<[u64; PORTS]>,
 }
 
-/// Walks from every processor to every processor. Follows all ports of a table entry, as hash and
-/// load may choose any.
+/// Follows packets from every processor to every processor. Uses all ports of a table entry, since
+/// hash and load may choose any of them.
 ///
-/// One breadth-first search per destination class and slice, from all rank-1 routers at once: the
-/// next hop depends on router and destination only, not on the path so far. Every path *ends*
-/// without failures and cycles; [`cycles`](super::cycles) searches for the latter. Starts no
-/// further classes after this number of `steps`.
+/// Does one breadth-first search per destination class and slice, from all rank-1 routers at once:
+/// the next hop depends only on router and destination, not on the path so far. Every path *ends*
+/// if there are no failures and cycles; [`cycles`](super::cycles) searches for the latter. Starts
+/// no further classes after this number of `steps`.
 pub(super) fn walk(topology: &FoldedClos, wiring: &ClosWiring, steps: u64) -> Walk {
     let mut search = Search::new(topology, wiring);
     let mut followed = true;
@@ -53,12 +51,12 @@ pub(super) fn walk(topology: &FoldedClos, wiring: &ClosWiring, steps: u64) -> Wa
     }
 }
 
-/// Processors (by index) that no register of any router distinguishes before the last hop.
+/// Groups of processors (by index) that no router's registers distinguish before the last hop.
 fn classes(topology: &FoldedClos, wiring: &ClosWiring) -> Vec<Vec<u32>> {
     let mut starts = vec![false; MAX_PROCESSORS as usize + 1];
     for number in 0..wiring.router_count() as u32 {
         if !mark_boundaries(topology, wiring, number, &mut starts) {
-            // A mask with holes has no aligned range: make every number a class.
+            // A mask with holes has no aligned range, so make every number a separate class.
             starts.fill(true);
             break;
         }
@@ -84,8 +82,8 @@ fn classes(topology: &FoldedClos, wiring: &ClosWiring) -> Vec<Vec<u32>> {
     classes
 }
 
-/// Marks the processor numbers at which the decisions of a router change; false if they do not
-/// change at range boundaries.
+/// Marks the processor numbers at which the decisions of a router change. Returns false if they
+/// may change elsewhere too.
 fn mark_boundaries(
     topology: &FoldedClos,
     wiring: &ClosWiring,
@@ -130,16 +128,14 @@ fn mark_boundaries(
     true
 }
 
-/// Identifies a failure: routers fail for many destinations for the same reason.
+/// Identifies a failure, because a router fails for many destinations for the same reason.
 type FailureKey = (u32, u8);
 
 struct Failure {
     failure: RouteFailure,
-    /// Number of the destination.
     destination: u16,
     /// Link ends along an example path.
     way: Vec<String>,
-    /// The last table entry followed.
     entry: Option<Place>,
     classes: usize,
 }
@@ -147,25 +143,23 @@ struct Failure {
 struct Search<'t> {
     topology: &'t FoldedClos,
     wiring: &'t ClosWiring,
-    /// Uplinks, per router.
     up: Vec<u64>,
-    /// Registers, per router: a hundred million lookups justify an index.
+    /// Registers per router, indexed because there are a hundred million lookups.
     registers: Vec<&'t RouterRegisters>,
     neighbours: Vec<[Option<Neighbour>; PORTS]>,
-    /// Number of the current round.
     round: u32,
-    /// Per router: the round in which it was last seen.
+    /// The round in which each router was visited last.
     seen: Vec<u32>,
-    /// Per router: the ports that packets arrived on.
+    /// The ports on which packets arrived at each router.
     arrived: Vec<u64>,
-    /// Per router: the first router to send a packet, and its port.
+    /// The first router that sent a packet to each router, and its port.
     parent: Vec<Option<(u32, u8)>>,
     waits_for: Vec<[u64; PORTS]>,
-    /// Per router: input and output ports last merged into `waits_for`. Skips most destinations,
-    /// which have the same.
+    /// Input and output ports of each router that were merged last into `waits_for`. Most
+    /// destinations have the same, and are skipped.
     taken_in: Vec<(u64, u64)>,
     failures: BTreeMap<FailureKey, Failure>,
-    /// Visits of a packet to a router, plus the ports it may leave by.
+    /// Visits of packets to routers, plus the ports by which they may leave.
     steps: u64,
 }
 
@@ -196,7 +190,7 @@ impl<'t> Search<'t> {
         }
     }
 
-    /// Routers that processors are attached to in a slice, with the ports of these.
+    /// Routers with attached processors in a slice, and the ports of those processors.
     fn seeds(&self, slice: u8) -> Vec<(u32, u64)> {
         let mut seeds: BTreeMap<u32, u64> = BTreeMap::new();
         for p in 0..self.topology.processors.len() as u32 {
@@ -266,7 +260,7 @@ impl<'t> Search<'t> {
     ) {
         match self.neighbours[router as usize][usize::from(port)] {
             None => self.fail(router, RouteFailure::NoLink(router, port), destination),
-            // Skip what `down_ports` has checked.
+            // Skip ports that `down_ports` has checked.
             Some(Neighbour::Processor(_)) if down => {}
             Some(Neighbour::Processor(p)) => {
                 self.fail(
@@ -288,7 +282,7 @@ impl<'t> Search<'t> {
         }
     }
 
-    /// The down ports of all processors of a class, each of which must be right if it is the last.
+    /// The down ports of all processors of a class. Each must be correct if it is the last hop.
     fn down_ports(&mut self, router: u32, class: &[u32]) -> PortSet {
         let registers = self.registers[router as usize];
         let mut ports = PortSet::EMPTY;

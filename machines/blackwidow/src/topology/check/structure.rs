@@ -1,4 +1,4 @@
-//! Names, numbers, ports, links, subtrees and slices.
+//! Checks of names, numbers, ports, links, subtrees and slices.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ pub(super) fn of_a_part(topology: &FoldedClos) -> Mistakes {
     names(topology, &mut mistakes);
     numbers(topology, &mut mistakes);
     let (chips, processors) = (topology.chips.len(), topology.processors.len());
-    // Index only valid slices: too many are reported separately.
+    // Index only valid slices; an invalid number of slices is reported separately.
     let mut used = PortIndex::new((chips, PORTS), (processors, usize::from(MAX_SLICES)));
     for (l, link) in topology.links.iter().enumerate() {
         for (end, other) in link.ends() {
@@ -81,8 +81,8 @@ fn names(topology: &FoldedClos, mistakes: &mut Mistakes) {
         .map(|(i, p)| (p.name.as_str(), Place::Processor(i as u32)))
         .chain(chips.map(|(i, c)| (c.name.as_str(), Place::Chip(i as u32))));
     duplicates(nodes, "node", mistakes);
-    // A chip that is one router may share its name with it; two such chips with one name are
-    // already reported as duplicate chips.
+    // A chip with a single router may share its name with the router. Two such chips with one name
+    // are already reported as duplicate chips.
     let mut whole_chips = BTreeSet::new();
     let mut routers = Vec::new();
     for (c, chip) in topology.chips.iter().enumerate() {
@@ -249,7 +249,7 @@ fn port(
         let message = format!("{name} has no port {}", end.port);
         mistakes.push(K::PortOutOfRange.at(place, message).help(help));
     } else if let Some(first) = used.claim(end, joined) {
-        // The remedy scans every link, so compute it lazily.
+        // The remedy scans every link, so it is computed lazily.
         mistakes.add(|| {
             K::PortUsedTwice
                 .at(
@@ -281,7 +281,6 @@ fn without_router(topology: &FoldedClos, link: u32, end: End) -> Option<Mistake>
     })
 }
 
-/// A free port for the second link.
 fn free_port(topology: &FoldedClos, end: End) -> String {
     let NodeRef::Chip(c) = end.node else {
         return String::from("a processor has one link per slice: remove one of the links");
@@ -300,7 +299,7 @@ fn free_port(topology: &FoldedClos, end: End) -> String {
     }
 }
 
-/// The mistake in joining the two ends, if any.
+/// The mistake of a link between the two ends, if any.
 fn neighbours(
     topology: &FoldedClos,
     wiring: &ClosWiring,

@@ -1,5 +1,3 @@
-//! The links of a description.
-
 use std::collections::BTreeMap;
 
 use super::read::rate;
@@ -43,7 +41,7 @@ fn one(
     })
 }
 
-/// Nodes by name; the first of duplicates wins.
+/// Nodes by name; among duplicates the first wins.
 struct Names(BTreeMap<String, NodeRef>);
 
 impl Names {

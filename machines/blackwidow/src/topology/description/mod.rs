@@ -47,8 +47,8 @@ pub use write::write;
 /// Reads and checks a description. `file` is its name in diagnostics.
 ///
 /// # Errors
-/// All mistakes found, in the order of the text. A description with mistakes in its text or
-/// structure is not checked for their consequences, such as unreachable processors.
+/// All mistakes, in text order. A description with mistakes in its text or structure is not checked
+/// for consequences such as unreachable processors.
 pub fn read(file: &str, text: &str) -> Result<Described<FoldedClos>, Problems> {
     net::describe(file, text)
 }

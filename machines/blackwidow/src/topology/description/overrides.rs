@@ -1,4 +1,4 @@
-//! Registers set by a description.
+//! Registers that a description sets.
 
 use core::ops::Range;
 
@@ -10,10 +10,10 @@ use crate::route::registers::{PORTS, RouteEntry, TABLE_ENTRIES};
 use crate::topology::model::{FoldedClos, RouterRegisters};
 use phitwire::net::{Fields, Section, Shown, Value};
 
-/// A change that a description makes to a register.
+/// A change of a register by a description.
 type Change = Box<dyn FnOnce(&mut RouterRegisters)>;
 
-/// Registers set by the description, by chip and router; they replace the computed ones.
+/// Registers that the description sets, by chip and router; they replace the computed ones.
 #[derive(Default)]
 pub(super) struct Overrides(pub(super) Vec<(usize, usize, Vec<Change>)>);
 

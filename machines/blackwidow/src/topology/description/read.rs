@@ -128,8 +128,8 @@ impl OwnSettings for ClosLinks {
     }
 }
 
-/// Whether the description has more processors or chips than any network, so that reading on is
-/// pointless.
+/// Whether the description has more processors or chips than any network, so that reading the rest
+/// is pointless.
 fn is_too_large(
     fields: &mut Fields,
     processors: Option<Value<'_, '_>>,
@@ -187,7 +187,7 @@ fn processors(fields: &mut Fields, value: Value<'_, '_>, into: &mut FoldedClos, 
         );
         return;
     };
-    // The table is sorted by name; restore the order of the description.
+    // The table is sorted by name, so restore the order of the description.
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     for (key, value) in entries {
@@ -230,7 +230,7 @@ fn chip(
             fields.finish(section);
         }
     } else {
-        // A chip that is one router needs no section for the router.
+        // A chip with a single router needs no section for the router.
         let place = (chip, name, name_span);
         router(fields, &mut section, place, into, spans, overrides);
         section.take("router");
@@ -238,7 +238,7 @@ fn chip(
     fields.finish(section);
 }
 
-/// Name of a chip or of a router on it, and its span.
+/// Name and span of a chip, or of a router on it.
 fn called(
     fields: &mut Fields,
     section: &mut Section<'_, '_>,
@@ -331,7 +331,7 @@ pub(super) fn ports(fields: &mut Fields, value: Value<'_, '_>) -> Option<PortSet
     }
 }
 
-/// `"4-7"`, `"4"`, `"all"` or `{ location = 4, mask = 3 }`.
+/// Reads `"4-7"`, `"4"`, `"all"` or `{ location = 4, mask = 3 }`.
 pub(super) fn subtree(fields: &mut Fields, value: Value<'_, '_>) -> Option<Subtree> {
     if value.get_ref().is_table() {
         let mut section = fields.table(value, "a subtree")?;

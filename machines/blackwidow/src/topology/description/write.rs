@@ -1,4 +1,4 @@
-//! Writes a topology as TOML: only what differs from the defaults.
+//! Writes a topology as TOML, omitting defaults.
 
 use core::fmt::Write as _;
 
@@ -11,11 +11,11 @@ use crate::topology::model::{
 use crate::topology::wiring::ClosWiring;
 use phitwire::net::{PortSet, write_link};
 
-/// The description of a topology, which [`read`](super::read) turns back into the same topology.
-/// Computed registers are left out.
+/// The description of a topology, which [`read`](super::read()) parses into the same topology.
+/// Computed registers are omitted.
 pub fn write(topology: &FoldedClos) -> String {
     let mut text = String::new();
-    // Ignore the result: writing into a String never fails.
+    // Writing to a String never fails.
     let _ = write_all(&mut text, topology);
     text
 }
@@ -55,7 +55,7 @@ fn write_all(out: &mut String, topology: &FoldedClos) -> std::fmt::Result {
     writeln!(out, "]")
 }
 
-/// A name as a TOML key: bare where it can be.
+/// A name as a TOML key, bare if possible.
 fn key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if name.chars().all(bare) {

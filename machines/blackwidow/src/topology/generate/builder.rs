@@ -9,7 +9,7 @@ use crate::topology::model::{Chip, FoldedClos, Processor, VirtualRouter};
 use phitwire::link::LaneRate;
 use phitwire::net::{End, Link, PortSet};
 
-/// The network without its registers.
+/// Builds the network without its registers.
 pub(super) fn build(
     spec: &BlackWidowSpec,
     plan: Plan,
@@ -41,7 +41,7 @@ struct Builder<'s> {
     topology: FoldedClos,
 }
 
-/// A virtual router as the builder wires it.
+/// A virtual router during wiring.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     chip: u32,
@@ -103,7 +103,7 @@ impl Builder<'_> {
             (2, side) => plan.up2 * if side { plan.r2 - 1 } else { 0 },
             _ => plan.up2,
         };
-        // r2[subtree][router]
+        // Indexed by subtree and router.
         let r2: Vec<Vec<Slot>> = (0..plan.r2)
             .map(|g| {
                 let range = (plan.first_of_r2(g), plan.size_of_r2());
@@ -173,9 +173,9 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Adds the chips of `count` routers of one subtree and returns the routers. Downlinks start at
-    /// a router's first port, up and side links at its middle, so that each kind fills separate
-    /// octants where the radix allows it (BlackWidow sec. 4.4).
+    /// Adds the chips for `count` routers of one subtree, and returns the routers. Downlinks start
+    /// at a router's first port, uplinks and sidelinks at its middle, so that each kind fills
+    /// separate octants if the radix permits it (BlackWidow sec. 4.4).
     fn chip_of_routers(
         &mut self,
         slice: u8,
@@ -251,12 +251,13 @@ impl Builder<'_> {
         format!("{prefix}{number}")
     }
 
-    /// `each` sidelinks between every two of the peers.
+    /// Adds `each` sidelinks between every two peers.
     fn sidelinks(&mut self, peers: &[Slot], each: u32) {
         for (i, a) in peers.iter().enumerate() {
             for (j, b) in peers.iter().enumerate().skip(i + 1) {
                 for n in 0..each {
-                    // Peer j is number j-1 among the peers of i, and i is number i among j's.
+                    // Peer j is number j-1 among the peers of i, and i is number i among the peers
+                    // of j.
                     self.router_link(a.up((j as u32 - 1) * each + n), b.up(i as u32 * each + n));
                 }
             }

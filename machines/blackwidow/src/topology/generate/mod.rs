@@ -16,10 +16,12 @@ use crate::route::registers::{PORTS, RouteEntry, Subtree, TABLE_ENTRIES};
 use phitwire::link::LaneRate;
 use phitwire::net::PortSet;
 
-/// Peer subtrees that sidelinks can join: one table entry per peer (BlackWidow sec. 2.2 and 5.1).
+/// Maximum number of peer subtrees with sidelinks: one table entry per peer (BlackWidow sec. 2.2
+/// and 5.1).
 pub const MAX_PEERS: u32 = TABLE_ENTRIES as u32;
 
-/// The class of a network: its highest router rank, and whether sidelinks join its tops.
+/// The class of a network: its highest router rank, and whether the top routers are connected by
+/// sidelinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     level: u8,
@@ -65,9 +67,9 @@ impl FromStr for Rank {
     }
 }
 
-/// The fraction of uplinks or sidelinks that is kept: `kept / of`, above 0 and at most 1. The taper
-/// of BlackWidow sec. 2.2 omits cables from rank 1 to rank 2; here it applies to links of any rank,
-/// sidelinks included.
+/// The fraction of uplinks or sidelinks to keep: `kept / of`, above 0 and at most 1. The taper of
+/// BlackWidow sec. 2.2 omits cables from rank 1 to rank 2; here it applies to links of any rank,
+/// including sidelinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taper {
     kept: u32,
@@ -75,7 +77,6 @@ pub struct Taper {
 }
 
 impl Taper {
-    /// All links.
     pub const FULL: Self = Self { kept: 1, of: 1 };
 
     /// `kept` links of every `of`; `None` unless `0 < kept <= of`.
@@ -87,7 +88,7 @@ impl Taper {
         }
     }
 
-    /// Number of `links` that are kept: at least one, and a count that the hash supports.
+    /// Number of links to keep of `links`: at least one, and a number that the hash supports.
     fn apply(self, links: u32) -> u32 {
         let kept = u64::from(links) * u64::from(self.kept) / u64::from(self.of);
         supported_at_most(kept as u32).max(1)
@@ -97,7 +98,7 @@ impl Taper {
 impl FromStr for Taper {
     type Err = String;
 
-    /// Reads `1/2`, `0.5` or `1`.
+    /// Parses `1/2`, `0.5` or `1`.
     fn from_str(text: &str) -> Result<Self, String> {
         let bad = || {
             format!(
@@ -125,31 +126,32 @@ impl FromStr for Taper {
 /// Parameters of a generated BlackWidow network.
 #[derive(Clone, Debug)]
 pub struct BlackWidowSpec {
-    /// Name of the network; empty = derived from the rank and the number of processors.
+    /// Name of the network; if empty, it is derived from rank and number of processors.
     pub name: String,
     /// Total number of processors, 1 to 32,768.
     pub processors: u32,
     /// Processors per rank-1 subtree, 1 to 32.
     pub subtree: u32,
-    /// Class of the network; `None` = the smallest that holds all processors.
+    /// Class of the network; `None` means the smallest that holds all processors.
     pub rank: Option<Rank>,
-    /// Slices, 1 to 4.
+    /// Number of slices, 1 to 4.
     pub slices: u8,
-    /// Uplinks or sidelinks of each rank-1 router before the taper; `None` = one per processor, for
-    /// full upward bandwidth.
+    /// Number of uplinks or sidelinks of each rank-1 router before the taper; `None` means one per
+    /// processor, for full upward bandwidth.
     pub uplinks: Option<u32>,
-    /// Fraction kept of the up/side links of ranks 1, 2 and 3.
+    /// Fraction of the uplinks and sidelinks to keep, for ranks 1, 2 and 3.
     pub taper: [Taper; 3],
-    /// Ports of each rank-2 and rank-3 virtual router, 4 to 64. The machine's is 32, two per chip.
+    /// Number of ports of each rank-2 and rank-3 virtual router, 4 to 64. The machine has 32, two
+    /// routers per chip.
     pub virtual_radix: u32,
-    /// Rank-1 subtrees per rank-2 subtree, in networks above R2; `None` = half the radix.
+    /// Rank-1 subtrees per rank-2 subtree in networks above R2; `None` means half the radix.
     pub group: Option<u32>,
-    /// Links between a rank-1 router and each of its rank-2 routers, a power of two. Two at half
-    /// the rate are the "reverse taper" for long cables (BlackWidow sec. 7.2).
+    /// Number of links between a rank-1 router and each of its rank-2 routers, a power of two. Two
+    /// links at half the rate are the "reverse taper" for long cables (BlackWidow sec. 7.2).
     pub parallel: u32,
-    /// Rate of the links between routers; `None` = that of the settings.
+    /// Rate of the links between routers; `None` means that of the settings.
     pub router_rate: Option<LaneRate>,
-    /// Metres of the links between routers; `None` = those of the settings.
+    /// Length in metres of the links between routers; `None` means that of the settings.
     pub router_metres: Option<u16>,
     pub settings: ClosSettings,
 }
@@ -174,14 +176,12 @@ impl Default for BlackWidowSpec {
     }
 }
 
-/// Why a network cannot be generated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SpecError {
     #[error("{what} is {value}, but must be {range}")]
     OutOfRange {
         what: &'static str,
         value: u32,
-        /// Valid range of the value.
         range: String,
     },
     #[error(
@@ -190,13 +190,9 @@ pub enum SpecError {
     )]
     WrongRank {
         rank: Rank,
-        /// The kind of subtree counted.
         what: &'static str,
-        /// Smallest count.
         least: u32,
-        /// Largest count.
         most: u32,
-        /// Requested count.
         wanted: u32,
         remedy: &'static str,
     },
@@ -204,39 +200,29 @@ pub enum SpecError {
         "{processors} processors in subtrees of {subtree} exceed even rank 3.5; choose larger \
          subtrees or a larger radix"
     )]
-    TooLarge {
-        /// Requested number of processors.
-        processors: u32,
-        /// Processors per subtree.
-        subtree: u32,
-    },
+    TooLarge { processors: u32, subtree: u32 },
     #[error(
         "a rank-{rank} router needs {down} downlinks and {up} {kind}, but has only {radix} ports"
     )]
     TooManyPorts {
         rank: u8,
-        /// Downlinks.
         down: u32,
-        /// Uplinks or sidelinks.
+        /// Number of uplinks or sidelinks.
         up: u32,
         /// `uplinks` or `sidelinks`.
         kind: &'static str,
-        /// Number of ports of the router.
         radix: u32,
     },
     #[error(
         "numbering the subtrees at powers of two needs processor number {number}, but the largest \
          is 32767; choose a subtree size that is a power of two"
     )]
-    Numbers {
-        /// The largest number needed.
-        number: u32,
-    },
+    Numbers { number: u32 },
 }
 
 impl BlackWidowSpec {
-    /// Parses `r1.5-288`: a rank and a number of processors, the rest defaults; `None` for other
-    /// names.
+    /// Parses a rank and a number of processors, such as `r1.5-288`, with defaults for the rest.
+    /// Returns `None` for other names.
     pub fn named(name: &str) -> Option<Self> {
         let (rank, processors) = name.split_once('-')?;
         let rank: Rank = rank.strip_prefix('r')?.parse().ok()?;
@@ -247,13 +233,13 @@ impl BlackWidowSpec {
         })
     }
 
-    /// Generates the network, in time linear in its size.
+    /// Generates the network in time linear in its size.
     ///
     /// Processors are numbered so that every subtree is an aligned range of a power of two: with
-    /// subtrees of three, numbers 3, 7, 11, ... are left out.
+    /// subtrees of three, numbers 3, 7, 11, ... are skipped.
     ///
     /// # Errors
-    /// A [`SpecError`] that names the value in conflict with the others.
+    /// A [`SpecError`] with the value that conflicts with the others.
     pub fn generate(&self) -> Result<FoldedClos, SpecError> {
         let plan = self.plan()?;
         let name = match self.name.as_str() {
@@ -266,7 +252,6 @@ impl BlackWidowSpec {
     }
 }
 
-/// Registers before they are computed.
 pub(super) fn blank_registers() -> RouterRegisters {
     RouterRegisters {
         root_detect: Subtree::default(),

@@ -13,7 +13,7 @@ pub(super) struct Plan {
     pub(super) rank: Rank,
     /// Total number of rank-1 subtrees.
     pub(super) r1: u32,
-    /// Rank-1 subtrees per rank-2 subtree (all of them below R2).
+    /// Rank-1 subtrees per rank-2 subtree; below R2, all of them.
     pub(super) group: u32,
     /// Total number of rank-2 subtrees.
     pub(super) r2: u32,
@@ -21,11 +21,10 @@ pub(super) struct Plan {
     pub(super) group3: u32,
     /// Total number of rank-3 subtrees.
     pub(super) r3: u32,
-    /// Up/side links of each rank-1 router.
+    /// Uplinks or sidelinks of each rank-1 router.
     pub(super) up1: u32,
-    /// Routers of each rank-2 subtree and slice.
     pub(super) v2: u32,
-    /// Uplinks (or sidelinks per peer, if R2.5) of each rank-2 router.
+    /// Uplinks of each rank-2 router, or sidelinks per peer in R2.5.
     pub(super) up2: u32,
     /// Distance between the first processor numbers of neighbouring rank-1 subtrees.
     pub(super) stride: u32,
@@ -168,7 +167,7 @@ impl BlackWidowSpec {
         Ok(())
     }
 
-    /// The numbers of uplinks and sidelinks of each rank.
+    /// Computes the numbers of uplinks and sidelinks of each rank.
     fn provision(&self, plan: &mut Plan) -> Result<(), SpecError> {
         let ports = PORTS as u32;
         let Rank { level, side } = plan.rank;
@@ -218,13 +217,14 @@ impl BlackWidowSpec {
 }
 
 impl Plan {
-    /// Number of the processor with that index.
+    /// Number of the processor with the given index in a subtree.
     pub(super) fn number(&self, subtree: u32, index: u32) -> u32 {
         let (r1, within) = (index / subtree, index % subtree);
         self.first_of_r1(r1) + within
     }
 
-    /// First number of a rank-1 subtree: subtrees of every level start at powers of two.
+    /// First number of a rank-1 subtree. Subtrees of every level start at multiples of a power of
+    /// two.
     pub(super) fn first_of_r1(&self, r1: u32) -> u32 {
         let (r2, within) = (r1 / self.group, r1 % self.group);
         self.first_of_r2(r2) + within * self.stride

@@ -1,5 +1,3 @@
-//! Graphviz output.
-
 use super::{Shape, bundles, headline};
 use crate::route::registers::PortKind;
 use crate::topology::model::{FoldedClos, range_of_subtree};
@@ -12,8 +10,8 @@ const LAYOUT: [&str; 3] = [
     "edge [fontname=\"sans-serif\", fontsize=9]",
 ];
 
-/// The network for `dot`: one box per virtual router, one ellipse per processor, one line for all
-/// links between two of them, labelled with the ports if there are several.
+/// The network for `dot`: one box per virtual router, one ellipse per processor, and one line for
+/// all links between two of them, labelled with the ports if there are several.
 pub fn dot(topology: &FoldedClos) -> String {
     let wiring = &ClosWiring::new(topology);
     let mut dot = Dot::new(&topology.name, &headline(topology, wiring), &LAYOUT);

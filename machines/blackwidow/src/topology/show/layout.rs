@@ -1,4 +1,4 @@
-//! Positions of the boxes of a drawing and of the line ends on them.
+//! Positions of a drawing's boxes, and of the line ends on them.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,20 @@ use crate::route::registers::PortKind;
 use crate::topology::model::FoldedClos;
 use crate::topology::wiring::ClosWiring;
 
-/// Above this number of processors, those of a subtree are drawn as one box.
+/// If there are more processors than this, those of a subtree are drawn as one box.
 const MOST_PROCESSORS: usize = 36;
 /// Width of a letter of the port labels, in pixels.
 const LETTER: f64 = 5.6;
-/// Space between two port labels.
 const LABEL_GAP: f64 = 7.0;
-/// A router edge whose labels would be wider than this has none.
+/// Maximum width of the labels at a router's edge; wider ones are omitted.
 const MOST_LABEL_WIDTH: f64 = 460.0;
 const GAP: f64 = 26.0;
 const MARGIN: f64 = 40.0;
 pub(super) const ROUTER_HEIGHT: f64 = 66.0;
 pub(super) const PROCESSOR_HEIGHT: f64 = 38.0;
-/// Row distance in a narrow drawing, and its maximum in a wide one.
+/// Distance between rows in a narrow drawing, and its maximum in a wide one.
 const ROW_DISTANCE: (f64, f64) = (170.0, 460.0);
-/// Space for the title.
 const TITLE: f64 = 100.0;
-/// Space for the legend.
 const LEAST_WIDTH: f64 = 640.0;
 const HIGHEST_ARCH: f64 = 300.0;
 
@@ -70,7 +67,7 @@ pub(super) struct Layout {
     pub(super) height: f64,
 }
 
-/// The box edge that an end of a line meets.
+/// The edge of a box at which a line ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Edge {
     Upper,
@@ -110,7 +107,7 @@ fn rows(topology: &FoldedClos, wiring: &ClosWiring) -> Vec<Vec<Shape>> {
     rows
 }
 
-/// Height of each sidelink's arch above its row: the further it reaches, the higher.
+/// Height of each sidelink's arch above its row, which grows with the arch's width.
 fn arches(bundles: &[Bundle], rows: &[Vec<Shape>]) -> BTreeMap<(Shape, Shape), f64> {
     let column: BTreeMap<Shape, usize> = rows
         .iter()
@@ -197,7 +194,7 @@ pub(super) fn layout(topology: &FoldedClos, wiring: &ClosWiring) -> Layout {
         .windows(2)
         .map(|w| row_width(&frames[w[0]..w[1]]))
         .fold(LEAST_WIDTH, f64::max);
-    // Lines that cross a wide drawing need height to stay apart; the lowest ones do not cross.
+    // Lines that cross in a wide drawing need height to stay apart; the lowest ones do not cross.
     let upper = (inner / 9.0).clamp(ROW_DISTANCE.0, ROW_DISTANCE.1);
     let above_lowest = |r: usize| {
         let lowest = if topology.slices == 1 {
@@ -214,7 +211,7 @@ pub(super) fn layout(topology: &FoldedClos, wiring: &ClosWiring) -> Layout {
     let lowest_y = top + above_lowest(rows.len() - 1);
     for (r, window) in row_starts.windows(2).enumerate() {
         let row = &mut frames[window[0]..window[1]];
-        // Spread rows narrower than the drawing over its width.
+        // Spread rows that are narrower than the drawing over its width.
         let spare = (inner - row_width(row)) / row.len() as f64;
         let mut x = MARGIN + spare / 2.0;
         let y = lowest_y - above_lowest(r);
@@ -290,8 +287,8 @@ fn lines(
             Edge::Upper => (frame.y, 0),
             Edge::Lower => (frame.y + frame.height, 1),
         };
-        // Sorted by destination, so that lines of one edge do not cross. Arches are nested: the one
-        // that reaches furthest starts furthest from its destination.
+        // Sort by destination, so that lines of one edge do not cross. Arches are nested: the
+        // widest starts farthest from its destination.
         let mut here = here.clone();
         let far = |&(i, at_b): &(usize, bool)| {
             let bundle = &bundles[i];

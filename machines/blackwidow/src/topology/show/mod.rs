@@ -1,4 +1,4 @@
-//! A folded Clos for display: tables, Graphviz, and a drawing.
+//! Views of a folded Clos: tables, Graphviz output and drawings.
 
 mod dot;
 mod layout;
@@ -21,11 +21,11 @@ pub use phitwire::net::{DrawError, TooLarge};
 pub use svg::svg;
 pub use table::table;
 
-/// A box of the drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Shape {
     Processor(u32),
-    /// All processors of rank-1 subtrees with this location: too many to draw individually.
+    /// All processors of rank-1 subtrees with this location, which are too many to draw
+    /// individually.
     Group(u16),
     /// A virtual router, by its number in [`ClosWiring`].
     Router(u32),
@@ -34,20 +34,18 @@ enum Shape {
 /// Links between the same two shapes, drawn as one line.
 #[derive(Clone, Debug)]
 struct Bundle {
-    /// The lower end.
     a: Shape,
     b: Shape,
-    /// Kind seen from `a`: up or side.
+    /// Kind of the links as seen from `a`: up or side.
     kind: PortKind,
     rate: LaneRate,
     slice: u8,
-    /// Ids of the links.
     numbers: Vec<usize>,
     ports_a: PortSet,
     ports_b: PortSet,
 }
 
-/// The network's class, as far as its routers show it.
+/// The network's class, derived from its routers.
 fn class(topology: &FoldedClos, wiring: &ClosWiring) -> String {
     let top = topology.routers().map(|(_, r)| r.rank).max().unwrap_or(0);
     let side = (0..wiring.router_count() as u32)
@@ -58,7 +56,7 @@ fn class(topology: &FoldedClos, wiring: &ClosWiring) -> String {
 /// Maximum number of lines and boxes of a full drawing.
 const MOST_LINES: usize = 1_200;
 
-/// A drawing: in full, with a box per subtree, or of one subtree.
+/// The drawing of a network: in full, with a box per subtree, or of one subtree.
 ///
 /// # Errors
 /// [`DrawError::NoPart`].
@@ -120,12 +118,11 @@ fn bundles(topology: &FoldedClos, wiring: &ClosWiring, grouped: bool) -> Vec<Bun
     bundles.into_values().collect()
 }
 
-/// The name and size of a network, in one line.
 pub fn summary(topology: &FoldedClos) -> String {
     headline(topology, &ClosWiring::new(topology))
 }
 
-/// [`summary`] with the wiring given.
+/// Like [`summary`], with existing wiring.
 fn headline(topology: &FoldedClos, wiring: &ClosWiring) -> String {
     format!(
         "{}: {}, {}, {}, {} on {}, {}",

@@ -1,5 +1,5 @@
-//! A drawing of a large folded Clos: one box per subtree, and one for the routers of each slice
-//! above them; all links between two boxes are one line.
+//! Draws a large folded Clos with one box per subtree, and one for the routers of each slice above
+//! the subtrees. All links between two boxes are one line.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,22 +13,20 @@ use phitwire::net::{End, NodeRef};
 
 /// Maximum number of subtrees in a single row; more are drawn as a field.
 const MOST_IN_ROW: usize = 24;
-/// Subtrees in each row of a field.
+/// Number of subtrees in each row of a field.
 const FIELD_ROW: usize = 8;
 /// Distance between subtrees, and the size of their boxes.
 const STEP: (f64, f64) = (122.0, 82.0);
 const BOX: (f64, f64) = (106.0, 66.0);
-/// Box of the routers of a slice.
+/// Size of the box for the routers of a slice.
 const UPPER_BOX: (f64, f64) = (190.0, 66.0);
-/// Distance between rows.
 const RISE: f64 = 200.0;
-/// Maximum number of lines that are labelled with link counts.
+/// Maximum number of lines that are labelled with the number of links.
 const MOST_NUMBERED: usize = 80;
 
-/// Contents of one box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Block {
-    /// A subtree with everything in it, by its number.
+    /// A complete subtree, by its number.
     Subtree(usize),
     /// All routers of a rank above the subtrees, in one subtree and slice.
     Above {
@@ -39,7 +37,6 @@ pub(super) enum Block {
     },
 }
 
-/// The subtrees of one rank.
 pub(super) struct Subtrees {
     pub(super) rank: u8,
     /// First and last processor number of each subtree.
@@ -47,7 +44,8 @@ pub(super) struct Subtrees {
 }
 
 impl Subtrees {
-    /// The lowest rank with few enough subtrees for a row, else the highest below the roots.
+    /// The subtrees of the lowest rank that has few enough for a row, or else of the highest rank
+    /// below the roots.
     pub(super) fn of(topology: &FoldedClos) -> Self {
         let top = topology.routers().map(|(_, r)| r.rank).max().unwrap_or(1);
         let of_rank = |rank: u8| {
@@ -67,7 +65,6 @@ impl Subtrees {
             .unwrap_or(of_rank(1))
     }
 
-    /// The subtree that contains the processor `number`.
     pub(super) fn with(&self, number: u16) -> Option<usize> {
         let found = self.ranges.partition_point(|&(_, last)| last < number);
         let range = self.ranges.get(found)?;
@@ -160,7 +157,6 @@ fn bundles(topology: &FoldedClos, wiring: &ClosWiring, subtrees: &Subtrees) -> B
     bundles
 }
 
-/// Positions of the boxes.
 struct Layout {
     places: BTreeMap<Block, (f64, f64)>,
     is_field: bool,
@@ -230,7 +226,7 @@ pub fn overview(topology: &FoldedClos) -> String {
         together(&mut out, &layout, &bundles);
     }
     for ((a, b), (kind, links)) in &bundles {
-        // The subtrees of a field share one line to each box above.
+        // All subtrees of a field share one line to each box above.
         if layout.is_field && matches!(a, Block::Subtree(_)) && *kind != PortKind::Side {
             continue;
         }
@@ -333,7 +329,7 @@ fn line(
     kind: PortKind,
 ) -> (String, &'static str, (f64, f64)) {
     if kind == PortKind::Side {
-        // Within a row: an arch, below the lowest row and above the others.
+        // Lines within a row are arches, below the lowest row and above the others.
         let is_low = matches!(a, Block::Subtree(_)) && matches!(b, Block::Subtree(_));
         let (half, ahead) = match is_low {
             true => (BOX.1 / 2.0, 1.0),
@@ -426,7 +422,7 @@ fn draw_block(
     });
 }
 
-/// One subtree as a separate network: its processors, its routers and the links among them.
+/// One subtree as a separate network, with its processors, its routers and the links between them.
 pub(super) fn subtree(topology: &FoldedClos, subtrees: &Subtrees, number: usize) -> FoldedClos {
     let (first, last) = subtrees.ranges[number];
     let is_inside = |number: u16| (first..=last).contains(&number);

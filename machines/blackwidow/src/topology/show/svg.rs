@@ -1,4 +1,4 @@
-//! A drawing in layers: processors below, routers above them by rank.
+//! Draws the network in layers: processors at the bottom, routers above by rank.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,12 @@ use crate::topology::wiring::ClosWiring;
 use phitwire::net::show::{FAINT, INK, Svg};
 use phitwire::net::{NodeRef, TooLarge};
 
-/// Boxes in a row beyond which the drawing is unreadable.
+/// Maximum number of boxes in a row of a readable drawing.
 const MOST_IN_A_ROW: usize = 144;
-/// Maximum number of lines that are drawn bent.
+/// Maximum number of lines that are drawn as curves.
 const MOST_BENT_LINES: usize = 120;
-/// Maximum number of labelled lines between routers; beyond it the ports show the link counts.
+/// Maximum number of lines between routers that are labelled; with more, the ports show the number
+/// of links.
 const MOST_LABELLED_LINES: usize = 24;
 /// Fill and stroke colours of the routers of each slice.
 pub(super) const SLICES: [(&str, &str); 4] = [
@@ -48,7 +49,7 @@ pub fn svg(topology: &FoldedClos) -> Result<String, TooLarge> {
     for frame in &layout.frames {
         draw_frame(&mut out, topology, &wiring, frame);
     }
-    // Labels come last, so that no line or box covers them.
+    // Draw labels last, so that no line or box covers them.
     for line in &layout.lines {
         for (joint, below) in [
             (&line.a, true),
@@ -69,7 +70,7 @@ fn draw_line(out: &mut Svg, labels: &mut Svg, topology: &FoldedClos, layout: &La
         PortKind::Side => SIDE,
         _ => SLICES[usize::from(bundle.slice) % SLICES.len()].1,
     };
-    // Many thin links or few thick ones: the width grows slowly with their number.
+    // The width grows slowly with the number of links in a line.
     let width = 1.0 + (bundle.numbers.len() as f64).log2() * 0.55;
     let opacity = if layout.lines.len() > 400 { 0.35 } else { 0.8 };
     let dash = match bundle.rate == topology.settings.own.rate {
@@ -92,7 +93,7 @@ fn draw_line(out: &mut Svg, labels: &mut Svg, topology: &FoldedClos, layout: &La
             f64::midpoint(y1, y2) - line.rise + 3.5,
         )
     } else {
-        // Few lines look best bent; many are easier to follow straight.
+        // Few lines look best as curves; many are easier to follow when straight.
         let middle = f64::midpoint(y1, y2);
         let curve = match layout.lines.len() > MOST_BENT_LINES {
             true => String::from("L"),
@@ -123,8 +124,8 @@ fn draw_line(out: &mut Svg, labels: &mut Svg, topology: &FoldedClos, layout: &La
     labels.haloed(label_x, label_y, anchor, colour, &words.join(", "));
 }
 
-/// The outlines of chips that several routers share (BlackWidow sec. 7.4); returns their names,
-/// which are drawn above the lines.
+/// Draws the outlines of chips that several routers share (BlackWidow sec. 7.4). Returns their
+/// names, which are drawn above the lines.
 fn chips(out: &mut Svg, topology: &FoldedClos, wiring: &ClosWiring, frames: &[Frame]) -> Svg {
     let mut labels = Svg::default();
     for (c, chip) in topology
@@ -215,7 +216,6 @@ fn draw_frame(out: &mut Svg, topology: &FoldedClos, wiring: &ClosWiring, frame: 
     });
 }
 
-/// Names of the nodes that a box represents.
 fn nodes_of(topology: &FoldedClos, wiring: &ClosWiring, shape: Shape) -> String {
     match shape {
         Shape::Processor(p) => topology.processors[p as usize].name.clone(),

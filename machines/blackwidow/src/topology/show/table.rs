@@ -8,7 +8,7 @@ use crate::topology::wiring::ClosWiring;
 use phitwire::net::PortSet;
 use phitwire::net::show::{Table, links, or_dash};
 
-/// Routers and links as tables of at most `rows` rows each; omitted rows are counted.
+/// Tables of routers and links with at most `rows` rows each; omitted rows are counted.
 pub fn table(topology: &FoldedClos, rows: usize) -> String {
     let wiring = ClosWiring::new(topology);
     let mut out = format!(
@@ -40,7 +40,7 @@ fn settings(topology: &FoldedClos) -> String {
     )
 }
 
-/// One row per rank and slice count: an overview of a large network.
+/// One row per rank and number of slices, as an overview of a large network.
 fn ranks(out: &mut String, topology: &FoldedClos, wiring: &ClosWiring) {
     let mut table = Table::new(["RANK", "ROUTERS", "DOWN", "SIDE", "UP"]);
     for rank in 1..=3 {
@@ -64,7 +64,7 @@ fn subtree_text(subtree: Subtree) -> String {
         .unwrap_or_else(|| format!("{:#06x}/{:#06x}", subtree.location, subtree.mask))
 }
 
-/// The routing table of a router: `all by 32-35; 4-7 by 33`.
+/// The routing table of a router, such as `all by 32-35; 4-7 by 33`.
 fn table_text(router: &VirtualRouter) -> String {
     let entries: Vec<String> = router
         .registers

@@ -1,9 +1,9 @@
-//! One bad description per mistake: found, located, and with a remedy.
+//! One bad description per mistake: it must be found, located, and have a remedy.
 
 use crate::topology::read;
 use phitwire::net::MistakeKind as K;
 
-/// Two R1 subtrees of two processors, joined by sidelinks, in two slices' worth of ports.
+/// Two R1 subtrees of two processors, connected by sidelinks, in two slices' worth of ports.
 const SIDE: &str = r#"name = "side"
 slices = 1
 
@@ -84,8 +84,8 @@ links = [
 ]
 "#;
 
-/// Reads `text` with `edits` applied: there must be a mistake of this kind, on the line that
-/// contains `at`, with a remedy. Returns all mistakes, for a snapshot.
+/// Reads `text` with `edits` applied. There must be a mistake of this kind with a remedy, on the
+/// line that contains `at`. Returns all mistakes, for a snapshot.
 fn found(text: &str, edits: &[(String, String)], kind: &str, at: &str) -> String {
     let mut bad = text.to_owned();
     for (from, to) in edits {
@@ -109,9 +109,9 @@ fn found(text: &str, edits: &[(String, String)], kind: &str, at: &str) -> String
     format!("--- {edits:?}\n{lines}\n")
 }
 
-/// Makes every mistake of a table. A line `== TEXT` selects the description, `== TEXT: WORDS` also
-/// the words after which registers are inserted. Any other line is `EDIT & EDIT | KIND at LINE`,
-/// where an edit is `FROM => TO` or registers; `\n` is a new line.
+/// Makes every mistake of a table. A line `== TEXT` selects the description, and `== TEXT: WORDS`
+/// also the words after which registers are inserted. Any other line is `EDIT & EDIT | KIND at
+/// LINE`, where an edit is `FROM => TO` or registers; `\n` is a new line.
 fn found_by(table: &str) -> String {
     let (mut all, mut text, mut place) = (String::new(), SIDE, None);
     for row in table
@@ -278,7 +278,7 @@ fn nine_uplinks_cannot_be_hashed_on() {
         )
     };
     found(&text(""), &[], "UnsupportedPortCount", "r1-0");
-    // Fix it by an explicit entry.
+    // An explicit entry fixes it.
     let entry = "table = [{ entry = 0, processors = \"1\", ports = \"32-39\" }]\n";
     if let Err(problems) = read("nine.toml", &text(entry)) {
         panic!("{}", problems.lines());
@@ -336,8 +336,8 @@ fn many_mistakes_are_reported_at_once_in_the_order_of_the_text() {
 
 #[test]
 fn a_faulty_cable_needs_an_entry_that_avoids_it() {
-    // The cable from r1-1 to r2-0b is out: r2-0b no longer reaches processors 2 and 3, so r1-0 must
-    // not send packets for them there (BlackWidow sec. 5.1 and 7.7).
+    // The cable from r1-1 to r2-0b is removed: r2-0b no longer reaches processors 2 and 3, so r1-0
+    // must not send packets for them there (BlackWidow sec. 5.1 and 7.7).
     let broken = CLOS.replace("  { a = \"r1-1:33\", b = \"r2-0:33\" },\n", "");
     let problems = read("broken.toml", &broken).expect_err("the fault breaks a route");
     let message = &problems.mistakes().next().expect("a mistake").message;

@@ -80,12 +80,12 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
     assert_eq!(nic.memory_bytes(), 4_096);
     assert_eq!(nic.request_timeout(), Duration::from_ms(3_000));
     let router = topology.plan_router(0, &runtime).expect("a router");
-    // Also real time: 30 ms emulated are 15 s.
+    // This is real time too: 30 ms emulated are 15 s.
     assert_eq!(router.registers.forward_progress_ns, 15_000_000_000 / 500);
     assert_eq!(nic.ports()[1].clock(), LinkClock::Paced { dilation: 500 });
     assert_eq!(*nic.ports()[1].profile(), LinkProfile::paper());
-    // The same network over wires that the clock does not stretch: times are the wires', depths
-    // stay the same.
+    // The same network over wires that the clock does not stretch: times are those of the wires,
+    // and depths stay the same.
     let real = Runtime {
         real_wires: true,
         ..runtime.clone()

@@ -1,4 +1,4 @@
-//! The router's route logic on the registers of generated networks: the chips take the paths that
+//! The router's routing logic with the registers of generated networks: packets take the paths that
 //! the topology predicts.
 
 use crate::route::decision::{ChipPorts, RouteRequest};
@@ -7,14 +7,13 @@ use crate::route::{Decision, TileRoutes};
 use crate::topology::{BlackWidowSpec, ClosWiring, FoldedClos, Neighbour};
 use phitwire::rng::Rng;
 
-/// The registers of every chip.
 fn registers(topology: &FoldedClos) -> Vec<ChipRegisters> {
     let chips = 0..topology.chips.len() as u32;
     let registers = chips.map(|chip| topology.chip_registers(chip).expect("a chip"));
     registers.collect()
 }
 
-/// Follows a packet through the tiles' own decisions; returns the routers it passes.
+/// Follows a packet through the tiles' own decisions, and returns the routers that it passes.
 fn follow(
     topology: &FoldedClos,
     wiring: &ClosWiring,
@@ -99,7 +98,7 @@ fn tiles_route_every_packet_to_its_processor() {
 
 #[test]
 fn the_hash_spreads_a_bulk_transfer_over_every_uplink_of_every_rank() {
-    // Rank 3 sees diversity only because each rank hashes on other bits (BlackWidow sec. 7.8.2).
+    // Rank 3 sees diversity only because each rank hashes other bits (BlackWidow sec. 7.8.2).
     let spec = BlackWidowSpec {
         processors: 2048,
         rank: "3".parse().ok(),

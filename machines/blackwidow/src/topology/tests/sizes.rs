@@ -1,4 +1,4 @@
-//! Networks of BlackWidow sec. 2.2: sizes, shape, reachability, hops.
+//! Networks of BlackWidow sec. 2.2: sizes, shape, reachability and hops.
 
 use proptest::prelude::*;
 
@@ -34,7 +34,6 @@ fn made(spec: &BlackWidowSpec) -> FoldedClos {
     spec.generate().expect("a valid network")
 }
 
-/// The first router of rank 2.
 fn of_rank_2(topology: &FoldedClos) -> &VirtualRouter {
     let mut all = topology.routers().map(|(_, router)| router);
     all.find(|r| r.rank == 2).expect("an R2 router")
@@ -46,7 +45,7 @@ fn counts(topology: &FoldedClos) -> ([usize; 3], usize) {
     ([of(1), of(2), of(3)], topology.links.len())
 }
 
-/// The most routers on a path between sampled processors.
+/// The largest number of routers on a path between sampled processors.
 fn longest_way(topology: &FoldedClos, samples: u32) -> usize {
     let wiring = ClosWiring::new(topology);
     let mut rng = Rng::new(2006, 7);
@@ -70,9 +69,10 @@ fn longest_way(topology: &FoldedClos, samples: u32) -> usize {
 
 #[test]
 fn ranks_hold_what_the_paper_says() {
-    // Processors, rank, routers of each rank, links per slice, routers on the longest path.
-    // R1.5: nine subtrees, four sidelinks per pair. R2: 32 routers of radix 32. R2.5: 9 x 512,
-    // 32 rank-2 routers per subtree with two sidelinks to each of eight peers. R3: 32 x 512.
+    // Columns: processors, rank, routers of each rank, links per slice, routers on the longest
+    // path. R1.5: nine subtrees, four sidelinks per pair. R2: 32 routers of radix 32. R2.5: 9 x
+    // 512, with 32 rank-2 routers per subtree and two sidelinks to each of eight peers. R3: 32 x
+    // 512.
     let table: [(u32, &str, [usize; 3], usize, usize); 6] = [
         (32, "1", [1, 0, 0], 32, 1),
         (288, "1.5", [9, 0, 0], 288 + 36 * 4, 2),
@@ -91,14 +91,14 @@ fn ranks_hold_what_the_paper_says() {
 
 #[test]
 fn the_diameter_is_at_most_seven_hops() {
-    // Six routers mean seven links, those to the processors included (BlackWidow sec. 2.2).
+    // Six routers mean seven links, including those to the processors (BlackWidow sec. 2.2).
     let topology = generated(32_768, 32, "3.5");
     assert_eq!(longest_way(&topology, 5_000) + 1, 7);
 }
 
 #[test]
 fn aligned_subtrees_of_any_size_are_numbered_and_reached() {
-    // Subtrees of three occupy four numbers each.
+    // Subtrees of three processors occupy four numbers each.
     let topology = generated(7, 3, "1.5");
     let numbers: Vec<u16> = topology.processors.iter().map(|p| p.number).collect();
     assert_eq!(numbers, [0, 1, 2, 4, 5, 6, 8]);
@@ -186,7 +186,7 @@ fn a_taper_leaves_links_and_routers_out() {
     assert_eq!(counts(&full), ([32, 32, 0], 2048));
     assert_eq!(counts(&tapered), ([32, 16, 0], 1024 + 512));
     assert_eq!(check(&tapered), []);
-    // Every fraction keeps a count that the hash supports.
+    // Every fraction keeps a number of links that the hash supports.
     for kept in 1..=32 {
         let taper = Taper::new(kept, 32).expect("a fraction");
         let spec = BlackWidowSpec {
@@ -278,7 +278,7 @@ fn impossible_networks_are_refused_with_a_reason() {
     }
 }
 
-/// Any network that a few dozen processors can form.
+/// Any network of up to a few dozen processors.
 fn any_spec() -> impl Strategy<Value = BlackWidowSpec> {
     let radix = prop::sample::select(vec![4_u32, 6, 8, 12, 16, 32]);
     let class = prop::option::of(prop::sample::select(Rank::ALL.to_vec()));
@@ -302,7 +302,7 @@ fn any_spec() -> impl Strategy<Value = BlackWidowSpec> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever can be generated is correct and survives its own description.
+    /// Every generated network is correct, and its description can be read back.
     #[test]
     fn every_generated_network_is_right_and_survives_its_description(spec in any_spec()) {
         if let Ok(topology) = spec.generate() {
@@ -325,7 +325,7 @@ proptest! {
         }
     }
 
-    /// Manually changed registers survive the description, right or wrong.
+    /// Manually changed registers, right or wrong, survive writing and reading.
     #[test]
     fn changed_registers_survive_the_description(
         entry in 0_usize..8,
@@ -367,7 +367,7 @@ fn nodes_are_named_once() {
     for (i, chip) in topology.chips.iter().enumerate() {
         assert_eq!(topology.find(&chip.name), Some(NodeRef::Chip(i as u32)));
     }
-    // A downlink for every uplink.
+    // There are as many downlinks as uplinks.
     let wiring = ClosWiring::new(&topology);
     let ports = |kind| -> u32 {
         let all = 0..wiring.router_count() as u32;

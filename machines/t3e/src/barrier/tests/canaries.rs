@@ -1,4 +1,4 @@
-//! Detection of faults by the checkers of a network.
+//! Canaries: the checkers of a network detect faults.
 
 use phitwire_framing::t3e::barrier::Kind;
 use phitwire_framing::t3e::direction::Direction;
@@ -31,7 +31,7 @@ const NODES: [u32; 4] = [0, 1, 2, 3];
 const BARRIER: [Role; 4] = [Role::Join; 4];
 const EUREKA: [Role; 4] = [Role::Watch, Role::Watch, Role::Watch, Role::Trigger];
 
-/// With a fault, and routers that end the run or only ignore it.
+/// Runs with a fault. With `strict`, a fault that a router ignores ends the run.
 fn sabotaged(roles: [Role; 4], sabotage: Sabotage, strict: bool) -> Result<Report, Violation> {
     line(roles, 3, |options| {
         options.sabotage = Some(sabotage);
@@ -84,12 +84,13 @@ fn a_lost_message_is_noticed() {
             }
         }
     }
-    // Lose the only trigger, or its notification: watching processors wait for ever.
+    // If the only trigger or its notification is lost, watching processors wait for ever.
     for kind in [Kind::Eureka, Kind::EurekaDone] {
         let found = sabotaged(EUREKA, Sabotage::Drop(kind, 0), true);
         assert_eq!(found, Err(Violation::Stuck));
     }
-    // The run does not get stuck, since no processor waits for this eureka: report it as missed.
+    // The run does not get stuck, since no processor waits for this eureka, but the eureka is
+    // reported as missed.
     let roles = [Role::Join, Role::Join, Role::Join, Role::Trigger];
     let found = sabotaged(roles, Sabotage::Drop(Kind::EurekaDone, 0), true);
     assert_eq!(found, Err(Violation::Missed));
@@ -114,7 +115,7 @@ fn messages_out_of_order_are_noticed() {
         .map(|seed| late(alone, Kind::Eureka, 8, true, seed))
         .collect();
     assert!(found.contains(&Err(late_here)) && found.contains(&Err(Violation::Leftover)));
-    // A second trigger hides the loss; the late eureka would count for the next round.
+    // A second trigger hides the loss, and the late eureka would count for the next round.
     let two = [Role::Trigger, Role::Join, Role::Join, Role::Trigger];
     let found = late(two, Kind::Eureka, 60, false, 0);
     assert_eq!(found, Err(Violation::Leftover));
@@ -140,7 +141,8 @@ fn a_message_that_comes_twice_is_noticed() {
         assert_eq!(repeated(eurekas(), Kind::EurekaDone, n, 0, true), twice);
         let twice = Violation::Fault(Ignored::BarrierUnasked);
         assert_eq!(repeated(barriers(), Kind::BarrierDone, n, 0, true), twice);
-        // The router ignores the repeat unless `strict`, so only the number of words reveals it.
+        // The router ignores the repeated message unless `strict`, so only the number of words
+        // reveals it.
         let found = repeated(eurekas(), Kind::EurekaDone, n, 0, false);
         assert_eq!(found, Violation::Messages);
     }
@@ -149,7 +151,8 @@ fn a_message_that_comes_twice_is_noticed() {
     }
     let twice = Violation::Fault(Ignored::ArrivalRepeated);
     assert_eq!(repeated(barriers(), Kind::Arrive, 0, 0, true), twice);
-    // Delay the repeat into a later round, where it looks like a eureka of that round.
+    // The repeated message is delayed into a later round, where it looks like a eureka of that
+    // round.
     let mut plan = eurekas();
     plan.rounds[1..].fill(BARRIER.to_vec());
     assert_eq!(

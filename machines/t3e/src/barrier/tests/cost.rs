@@ -1,10 +1,10 @@
-//! The cost of barriers and eurekas on an idle network: arithmetic, not a measurement.
+//! The cost of barriers and eurekas on an idle network, computed rather than measured.
 //!
 //! "This scheme keeps global barrier/eureka latency to less than that of a single remote memory
-//! reference" (T3E sec. 6). The time per hop is not given. Assuming three clocks per hop (T3E table
-//! 2 for a packet that goes straight) and ten at each end, these tests show what follows for the
-//! generated trees: twice their height in hops, and one clock for each further unit. The network
-//! consists of barrier units alone; the wires of the router core are not modelled.
+//! reference" (T3E sec. 6). The paper does not give the time per hop. Assuming three clocks per hop
+//! (T3E table 2, for a packet that goes straight) and ten at each end, these tests show the cost of
+//! the generated trees: twice their height in hops, and one clock for each further unit. The
+//! network consists only of barrier units; the wires of the router core are not modelled.
 
 use phitwire_framing::t3e::barrier::UNITS;
 
@@ -13,7 +13,7 @@ use super::plan::{Plan, Role};
 use super::torus::Torus;
 
 /// Shape, clocks of a barrier, and clocks of the longest round trip: twice 10 + 3 or 6 per router
-/// between + 10 with at most two turns.
+/// between + 10, with at most two turns.
 const SIZES: [([u32; 3], u64, u64); 6] = [
     ([2, 2, 2], 38, 64),
     ([4, 4, 4], 56, 82),
@@ -51,7 +51,7 @@ fn a_barrier_costs_less_than_the_longest_reference() {
 #[test]
 fn a_eureka_costs_at_most_as_much() {
     for (shape, clocks, _) in SIZES {
-        // The root is node 0; the farthest node is half-way around in each dimension.
+        // The root is node 0; the farthest node is half-way around each dimension.
         let [x, y, z] = shape;
         let farthest = x / 2 + x * (y / 2 + y * (z / 2));
         let signals = |who| {

@@ -1,4 +1,4 @@
-//! Routers and processors on a torus, ordered links with latency, and checkers.
+//! Routers and processors on a torus, with ordered links that have latency, and checkers.
 
 use std::collections::VecDeque;
 
@@ -11,12 +11,11 @@ use crate::barrier::{
 };
 use phitwire::rng::Rng;
 
-/// A violation found by a checker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// A processor was released from a barrier before all had joined it.
     Early,
-    /// A processor was notified of a eureka that nobody had signalled.
+    /// A processor was notified of a eureka that no processor had signalled.
     Phantom,
     /// A processor was released without notification of the round's eureka.
     Missed,
@@ -24,29 +23,29 @@ pub enum Violation {
     Unexpected,
     /// A message did not fit the state of a router's unit.
     Fault(Ignored),
-    /// A eureka of a round was under way when its barrier completed.
+    /// A eureka of a round was in flight when its barrier completed.
     Leftover,
     /// Too many messages waited for a port.
     TooMany,
-    /// Not all processors have finished, and nothing moves.
+    /// Some processors have not finished, and nothing moves.
     Stuck,
-    /// All have finished, and messages remain.
+    /// All processors have finished, but messages remain.
     Remains,
     /// The number of messages is not one of each kind per link of the tree.
     Messages,
 }
 
-/// A deliberate fault in message number n of this kind sent by routers.
+/// A deliberate fault in message number n of the given kind, counting messages from routers.
 #[derive(Clone, Copy, Debug)]
 pub enum Sabotage {
     Drop(Kind, u64),
-    /// The message leaves the order of its link, and arrives this many ticks later.
+    /// The message leaves the order of its link and arrives this many ticks later.
     Delay(Kind, u64, u64),
-    /// The message arrives, and again this many ticks later.
+    /// The message arrives, and arrives again this many ticks later.
     Repeat(Kind, u64, u64),
     /// A bit of the message's word is wrong.
     Damage(Kind, u64),
-    /// A fault of a router: that of this node does not wait for its last child.
+    /// The router of this node does not wait for its last child.
     Hasty(usize),
 }
 
@@ -59,14 +58,14 @@ pub struct Options {
     pub end: u64,
     /// Maximum random addition to each latency.
     pub jitter: u64,
-    /// Maximum wait of a processor before its next action.
+    /// Maximum time that a processor waits before its next action.
     pub skew: u64,
-    /// A port sends in one of this many ticks.
+    /// A port sends only in one of this many ticks.
     pub slowness: u64,
     pub sabotage: Option<Sabotage>,
-    /// Whether a fault ignored by a router ends the run.
+    /// Whether a fault that a router ignores ends the run.
     pub strict: bool,
-    /// Maximum number of messages waiting for a child, and for the parent.
+    /// Maximum number of messages that wait for a child, and for the parent.
     pub bounds: [u32; 2],
 }
 
@@ -86,35 +85,34 @@ impl Options {
     }
 }
 
-/// Results of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Tick of the last release.
+    /// Tick of the last release from a barrier.
     pub last_release: u64,
     /// Tick in which the last processor saw a eureka.
     pub last_eureka: u64,
     /// Words on links between routers, by code of their kind.
     pub words: [u64; 4],
-    /// Eurekas that routers dropped as repeats.
+    /// Eurekas that routers dropped because they were repeated.
     pub repeats: u64,
-    /// Eurekas notified to armed processors.
+    /// Eurekas of which armed processors were notified.
     pub told_armed: u64,
-    /// Maximum number of messages waiting for a child, and for the parent.
+    /// Maximum number of messages that waited for a child, and for the parent.
     pub longest: [u32; 2],
     /// Hash of all notifications of processors, with their times.
     pub trace: u64,
 }
 
-/// An ordered path of messages.
+/// A path on which messages stay in order.
 #[derive(Clone, Debug, Default)]
 struct Way(VecDeque<(u64, u64)>);
 
-/// A processor in a unit's plan.
+/// The progress of a processor in its unit's plan.
 #[derive(Clone, Debug, Default)]
 struct Progress {
     round: usize,
     ready_at: u64,
-    /// The processor has signalled or seen the eureka, and joins next.
+    /// Whether the processor has signalled or seen the eureka, and joins next.
     joins: bool,
     joined: bool,
     told: bool,
@@ -125,9 +123,9 @@ struct Unit {
     plan: Plan,
     tree: SpanningTree,
     progress: Vec<Progress>,
-    /// By round: number of processors that have joined.
+    /// Number of processors that have joined, by round.
     joined: Vec<usize>,
-    /// By round: whether any processor has signalled the eureka.
+    /// Whether any processor has signalled the eureka, by round.
     signalled: Vec<bool>,
 }
 
@@ -142,7 +140,7 @@ pub struct Network {
     down: Vec<[Way; Port::COUNT]>,
     /// Messages from processors to their routers.
     up: Vec<Way>,
-    /// Messages out of order: arrival time, node and port.
+    /// Messages out of order, with their arrival time, node and port.
     late: Vec<(u64, usize, Port, u64)>,
     units: Vec<Unit>,
     /// Messages sent by routers, by code of their kind.
@@ -151,6 +149,8 @@ pub struct Network {
 }
 
 impl Network {
+    /// Builds the network with a tree per plan.
+    ///
     /// # Panics
     /// If participants are not connected.
     pub fn new(torus: Torus, plans: Vec<Plan>, options: Options) -> Self {
@@ -245,7 +245,7 @@ impl Network {
         }
     }
 
-    /// Whether no message is under way.
+    /// Whether no message is in flight.
     fn is_quiet(&self) -> bool {
         let links = self.down.iter().flatten().chain(&self.up);
         self.late.is_empty()
@@ -519,7 +519,7 @@ impl Network {
 }
 
 impl Way {
-    /// Appends a message behind those under way.
+    /// Appends a message behind those in flight.
     fn put(&mut self, at: u64, word: u64) {
         let before = self.0.back().map_or(0, |&(before, _)| before);
         self.0.push_back((at.max(before), word));

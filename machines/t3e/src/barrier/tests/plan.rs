@@ -2,7 +2,6 @@
 
 use phitwire::rng::Rng;
 
-/// The action of a processor in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Joins the barrier.
@@ -19,7 +18,6 @@ pub enum Role {
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub participants: Vec<u32>,
-    /// Roles by round, in the order of participants.
     pub rounds: Vec<Vec<Role>>,
 }
 
@@ -32,8 +30,8 @@ impl Plan {
         }
     }
 
-    /// A barrier in two of five rounds, else a eureka, which several processors may trigger and
-    /// some do not wait for.
+    /// A barrier in two of five rounds, otherwise a eureka, which several processors may trigger
+    /// and for which some do not wait.
     pub fn random(participants: Vec<u32>, rounds: usize, rng: &mut Rng) -> Self {
         let round = |_| {
             let eureka = rng.chance(3, 5);
@@ -64,7 +62,6 @@ impl Plan {
         self.rounds[round].iter().any(triggers)
     }
 
-    /// Number of rounds with a eureka.
     pub fn eurekas(&self) -> usize {
         (0..self.rounds.len())
             .filter(|&round| self.has_eureka(round))

@@ -73,7 +73,8 @@ fn the_root_tells_all_its_children() {
     assert!(root.is_idle(unit()));
 }
 
-/// The maximum that can wait: a child is slow, and its sibling starts the next round at once.
+/// The maximum number of messages waits when a child is slow and its sibling starts the next round
+/// at once.
 #[test]
 fn three_messages_wait_in_order() {
     let mut root = router(None);
@@ -91,7 +92,7 @@ fn three_messages_wait_in_order() {
     assert_eq!(give(&mut root, Port::Local, Kind::Eureka), Ok(()));
     assert_eq!(give(&mut root, Port::Local, Kind::Arrive), Ok(()));
     assert_eq!(root.pending_len(EAST, unit()), 3);
-    // A child not notified of the first barrier cannot take part in the second.
+    // A child that was not notified of the first barrier cannot take part in the second.
     assert_eq!(
         give(&mut root, EAST, Kind::Arrive),
         Err(Ignored::ArrivalEarly)
@@ -106,7 +107,8 @@ fn three_messages_wait_in_order() {
     assert_eq!(sent(&mut root, EAST), [Kind::BarrierDone]);
 }
 
-/// Two processors below and one elsewhere trigger at once: one message up, one down, and none left.
+/// Two processors below and one elsewhere trigger at the same time: one message goes up, one down,
+/// and none is left.
 #[test]
 fn repeats_of_a_eureka_end_here() {
     let mut inner = inner();
@@ -171,7 +173,7 @@ fn what_does_not_fit_is_counted_by_its_reason() {
         (arrived(), EAST, Kind::Arrive, Ignored::ArrivalRepeated),
         (arrived(), EAST, Kind::Eureka, Ignored::EurekaLate),
         (inner(), UP, Kind::BarrierDone, Ignored::BarrierUnasked),
-        // All have arrived, but the parent has not been signalled.
+        // All children have arrived, but the parent has not been signalled.
         (arrived(), UP, Kind::BarrierDone, Ignored::BarrierUnasked),
         (told(), UP, Kind::EurekaDone, Ignored::EurekaDoneRepeated),
         (told(), Port::Local, Kind::Eureka, Ignored::EurekaRepeated),
@@ -226,10 +228,10 @@ fn a_unit_at_work_is_reset_and_that_is_counted() {
     );
 }
 
-/// Reasons are counted, and not checked here.
+/// Reasons are counted, but not checked here.
 fn ignore(_: Result<(), Ignored>) {}
 
-/// Whatever arrives on the wires, nothing panics, and waiting messages stay within bounds.
+/// Whatever arrives on the wires, nothing panics, and the number of waiting messages stays bounded.
 #[test]
 fn no_message_does_harm() {
     let mut rng = Rng::new(7, 0);
@@ -253,7 +255,7 @@ fn no_message_does_harm() {
                 }
                 1 => ignore(router.receive_word(port, rng.next_u64())),
                 2..120 => drop(router.receive(port, message)),
-                // Messages valid for a child or the parent, fitting the state or not.
+                // Messages valid for a child or the parent, whether or not they fit the state.
                 _ => {
                     let register = router.register(message.unit);
                     let children = register.children();

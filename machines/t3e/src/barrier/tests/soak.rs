@@ -1,4 +1,4 @@
-//! Random barriers and eurekas: several units at once, overlapping sets, concurrent rounds.
+//! Random barriers and eurekas, with several units at once, overlapping sets and concurrent rounds.
 
 use phitwire_framing::t3e::barrier::UNITS;
 
@@ -40,7 +40,7 @@ fn network(seed: u64, shape: [u32; 3], units: usize, rounds: usize) -> Network {
     options.jitter = rng.below(3) * rng.below(40);
     options.skew = rng.below(3) * rng.below(60);
     options.slowness = 1 + rng.below(2) * rng.below(12);
-    // A link broken for an earlier unit may be whole for a later one.
+    // A link broken for an earlier unit may work for a later one.
     Network::new(torus, plans, options)
 }
 
@@ -58,7 +58,7 @@ fn no_processor_is_released_early_and_all_are() {
             *all = one.max(*all);
         }
     }
-    // The effects of races between two triggers have occurred, and often.
+    // Races between two triggers have occurred often, and had their effects.
     assert_eq!(total.longest, [3, 2]);
     assert!(total.repeats > 10_000, "{total:?}");
     assert!(total.told_armed > 10_000, "{total:?}");

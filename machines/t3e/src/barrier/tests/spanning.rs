@@ -104,7 +104,7 @@ fn a_root_can_be_chosen() {
     assert_eq!((tree.root(), tree.height(), tree.links()), (63, 4, 4));
     assert_eq!(check(tree.registers(), neighbour), Ok((63, 4)));
     assert!(!tree.register(63).children().contains(Port::Local));
-    // Of two paths to the root one leads through a router that is needed anyway.
+    // One of two paths to the root leads through a router that is needed anyway.
     let plane = Torus::new([4, 4, 1]);
     let neighbour = |node, direction| plane.neighbour(node, direction);
     for between in [1, 4] {
@@ -115,7 +115,7 @@ fn a_root_can_be_chosen() {
     assert_eq!(error, Err(SpanningError::NoParticipants));
 }
 
-/// Each possible fault of registers is named.
+/// Each possible fault of registers is reported.
 #[test]
 fn faults_of_registers_are_named() {
     let torus = Torus::new([8, 1, 1]);

@@ -10,7 +10,7 @@ use phitwire::rng::Rng;
 #[derive(Clone, Debug)]
 pub struct Torus {
     radix: [u32; 3],
-    /// Broken links, named from both ends.
+    /// Broken links; each is in the set twice, once per end.
     broken: BTreeSet<(u32, Direction)>,
 }
 
@@ -24,7 +24,7 @@ impl Torus {
         self.radix.iter().product()
     }
 
-    /// The neighbour over a link, whether it works or not.
+    /// The neighbour behind a link, whether the link works or not.
     fn wired(&self, node: u32, direction: Direction) -> u32 {
         let [x, y, _] = self.radix;
         let stride = [1, x, x * y][direction.dimension()];
@@ -52,7 +52,6 @@ impl Torus {
         }
     }
 
-    /// A random set of `count` nodes.
     pub fn some_nodes(&self, count: usize, rng: &mut Rng) -> Vec<u32> {
         let mut nodes: Vec<u32> = (0..self.nodes()).collect();
         for at in 0..count {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Requests of 64 bytes take eight E-registers, requests of eight bytes one.
+/// Requests of 64 bytes take eight E-registers, and requests of eight bytes take one.
 #[test]
 fn requests_wait_for_registers_and_responses_for_the_memory() {
     let mut config = config("neighbour", 1_000_000);

@@ -1,9 +1,9 @@
-//! Waiting times of flits at the front of a buffer and of requests at the head of a source.
+//! Waiting times of flits at the front of a buffer, and of requests at the head of a source.
 
 use super::*;
 use phitwire::sim::direct::model::Terminal as _;
 
-/// Windows between two samples.
+/// Number of windows between two samples.
 const LOOK_WINDOWS: u64 = 4;
 
 /// The longest waits seen in a network of one partition.
@@ -15,7 +15,7 @@ struct Waits {
     /// By terminal: the number of the oldest request, the flits sent, and the cycle since which
     /// neither changed.
     heads: Vec<(u32, u64, u64)>,
-    /// By channel: the longest wait in an input from another router.
+    /// The longest wait in an input from another router, by channel.
     network: [u64; VCS],
     /// The longest wait in an input from the processor.
     processor: u64,
@@ -73,7 +73,7 @@ impl Waits {
     }
 }
 
-/// Runs until `cycles` and returns the longest waits.
+/// Runs until `cycles`, and returns the longest waits.
 fn waits(simulation: &mut Simulation<T3e>, cycles: u64) -> Waits {
     let mut waits = Waits::default();
     while simulation.direct_parts()[0].cycle() < cycles {
@@ -105,7 +105,8 @@ fn waits_are_bounded_past_saturation() {
 
 /// In a ring whose packets all change channels at one dateline, VC0 is a chain of full buffers, and
 /// each router gives half of the remaining rate to its own processor. A source n nodes from the end
-/// of the chain gets 2^-n of the rate and waits 2^n times as long: unfair, but no starvation.
+/// of the chain gets 2^-n of the rate and waits 2^n times as long, which is unfair but no
+/// starvation.
 #[test]
 fn shares_along_a_chain_of_full_buffers_halve() {
     let full = config("grid-tornado", 1_000_000);

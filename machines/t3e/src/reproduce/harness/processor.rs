@@ -1,4 +1,4 @@
-//! Processors of the harness: what they send and receive.
+//! Processors of the harness, which send and receive.
 
 use std::collections::VecDeque;
 
@@ -10,33 +10,29 @@ use super::{Harness, Place, Times, Transfer, Travels};
 use crate::link::{Credits, Depths};
 use crate::router::{PROCESSOR, PROCESSOR_CYCLES};
 
-/// An endless stream of requests, as fast as they can be sent.
+/// An endless stream of requests, sent as fast as possible.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream {
     pub to: u32,
-    /// The command of the requests.
     pub command: Command,
     /// Maximum number of requests without a response.
     pub outstanding: u32,
 }
 
-/// A packet to send.
 #[derive(Debug)]
 struct Waiting {
     /// The first cycle in which the packet may be sent.
     due: u64,
-    /// The number of the packet's transfer.
     transfer: usize,
     packet: PacketBuf,
 }
 
-/// A packet being received.
 #[derive(Clone, Copy, Debug)]
 struct Coming {
     header: Header,
     first: u64,
     flits: usize,
-    /// The name of the packet's transfer, once known.
+    /// The name of the packet's transfer, once it is known.
     name: u32,
 }
 
@@ -44,11 +40,10 @@ struct Coming {
 #[derive(Debug)]
 pub(super) struct Processor {
     credits: Credits,
-    /// Requests and responses to send.
     waiting: [VecDeque<Waiting>; 2],
-    /// The packet being sent, and how many of its flits have left.
+    /// The packet being sent, and the number of its flits that have left.
     sending: Option<(PacketBuf, usize)>,
-    /// The class preferred for the next packet: 1 is a response.
+    /// The preferred class of the next packet: 1 for a response.
     turn: usize,
     /// The packets being received, by channel.
     coming: [Option<Coming>; VCS],
@@ -57,7 +52,6 @@ pub(super) struct Processor {
     is_active: bool,
 }
 
-/// The command of the response.
 const fn answer(command: Command) -> Command {
     match command {
         Command::Get1 => Command::Get1Data,
@@ -67,7 +61,7 @@ const fn answer(command: Command) -> Command {
 }
 
 impl Harness {
-    /// Makes one processor send a request to another, as soon as it can.
+    /// Makes one processor send a request to another as soon as it can.
     ///
     /// # Panics
     /// If the processor does not exist.
@@ -138,7 +132,6 @@ impl Harness {
         }
     }
 
-    /// Handles a whole packet.
     fn arrived(&mut self, processor: u32, packet: Coming) {
         let cycle = self.cycle;
         let transfer = &mut self.transfers[packet.name as usize];
@@ -257,7 +250,7 @@ impl Processor {
     }
 }
 
-/// Takes in a flit of a channel. Returns the packet that it completes.
+/// Takes a flit of a channel, and returns the packet that it completes, if any.
 fn take(coming: &mut Option<Coming>, flit: Flit, cycle: u64) -> Option<Coming> {
     if flit.control.is_head() {
         let (header, _) = Header::parse(flit.word).ok()?;
@@ -271,7 +264,7 @@ fn take(coming: &mut Option<Coming>, flit: Flit, cycle: u64) -> Option<Coming> {
     }
     let packet = coming.as_mut()?;
     packet.flits += 1;
-    // The header of a request has only the low bits of its name.
+    // The header of a request contains only the low bits of its name.
     if packet.flits == 2 && !packet.header.command.is_response() {
         packet.name = Request::parse(&packet.header, flit.word).name.bits();
     }

@@ -1,11 +1,11 @@
-//! Flits entering a crossbar.
+//! Entry of flits into a crossbar.
 
 use super::{Crossbar, Cycle, FlitPorts, Front, PROCESSOR, STAGES, slot};
 use phitwire::kit::bits;
 
 impl Crossbar {
     /// Announces a flit of `vc` that arrives at `port` in `cycle`, which has not run and is at most
-    /// eight cycles ahead; the flit is already in the input.
+    /// eight cycles ahead. The flit is already in the input.
     #[inline]
     pub fn announce(&mut self, cycle: u64, port: usize, vc: usize) {
         self.arrivals[port].announce(cycle, vc);
@@ -14,13 +14,13 @@ impl Crossbar {
         self.awake = true;
     }
 
-    /// Reports an [announced](Self::announce) flit to a watch.
+    /// Traces an [announced](Self::announce) flit.
     pub fn watch_announced(&mut self, cycle: u64, port: usize, vc: usize) {
         self.watch_arrival(cycle, port, vc, 1);
     }
 
-    /// Takes in flits of `vc` that have arrived at `port`. They enter one by one from now on, or
-    /// all at once at the packet grain.
+    /// Accepts flits of `vc` that have arrived at `port`. From now on they enter one by one, or all
+    /// at once with the packet grain.
     pub fn enqueue(&mut self, port: usize, vc: usize, flits: u32) {
         if self.watch.is_some() {
             self.watch_arrival(self.cycle, port, vc, flits);
@@ -60,7 +60,7 @@ impl Crossbar {
         }
     }
 
-    /// Takes in the next flit of a frame, unless another flit enters.
+    /// Accepts the next flit of a frame, unless another flit enters.
     fn next_of_frame(&mut self, port: usize) {
         let cycle = self.cycle;
         if self.coming[slot(cycle)] >> port & 1 == 0

@@ -1,45 +1,42 @@
-//! Counters of a crossbar.
-
 use phitwire::kit::counters::counters;
 
 counters! {
-    /// Counters of one crossbar since its creation. All only grow.
+    /// Counters of one crossbar since its creation. They only grow.
     pub struct CrossbarCounters {
         /// Flits sent, including to the processor.
         flits,
         /// Packets sent, including to the processor.
         packets,
-        /// Packets that went straight through, past the crossbar.
+        /// Packets that went straight through, bypassing the crossbar.
         straight_packets,
         /// Packets sent on an adaptive channel.
         adaptive_packets,
-        /// Packets of the processor without an entry in the look-up table, or taken out of the
-        /// network for an unknown processor: discarded.
+        /// Packets discarded: from the processor but without an entry in the look-up table, or
+        /// taken from the network for an unknown processor.
         unroutable_packets,
-        /// Packets for an ordinate that no node on their path has, as after undetected bit errors
-        /// in the header: discarded.
+        /// Packets discarded: no node on their path has the required ordinate, as after undetected
+        /// bit errors in the header.
         misdirected_packets,
-        /// Packets whose link went down during sending: the rest was discarded.
+        /// Packets whose link went down while they were sent; the rest was discarded.
         cut_packets,
-        /// Packets from an isolated port: discarded.
+        /// Packets discarded: from an isolated port.
         cut_off_packets,
-        /// Packets for an absent processor beyond the limit of packets kept for it: discarded.
+        /// Packets discarded: for an absent processor, beyond the limit of packets kept for it.
         abandoned_packets,
         /// Flits discarded for any of these reasons.
         discarded_flits,
-        /// Packets taken out of the network because their path is dead.
+        /// Packets taken from the network because their path has failed.
         kept_packets,
-        /// Flits of these packets.
+        /// Flits of packets taken from the network.
         kept_flits,
-        /// Packets of these that were resent by the look-up table.
+        /// Packets taken from the network that were resent by the look-up table.
         resent_packets,
-        /// Cycles in which an input had flits and sent none.
+        /// Cycles in which an input had flits but sent none.
         stalled_input_cycles,
     }
 }
 
 impl CrossbarCounters {
-    /// Flits sent, discarded or kept.
     #[inline]
     pub(super) const fn gone_flits(&self) -> u64 {
         self.flits + self.discarded_flits + self.kept_flits

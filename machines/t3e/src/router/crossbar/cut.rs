@@ -1,9 +1,8 @@
-//! Packets cut by a dead link: the rest is discarded.
+//! Discards the rest of packets that a failed link has cut.
 
 use super::{Crossbar, FlitPorts, Front, MEMORY, VCS};
 
 impl Crossbar {
-    /// Discards the next flit of a packet.
     pub(super) fn discard(&mut self, port: usize, vc: usize, ports: &mut impl FlitPorts) {
         let input = &mut self.inputs[port];
         let Front::Discarded { left } = &mut input.fronts[vc] else {
@@ -23,7 +22,8 @@ impl Crossbar {
         }
     }
 
-    /// Discards the rest of packets under way to `port`, whose link went down. The others wait.
+    /// Discards the rest of packets in progress to `port`, whose link went down. Packets that have
+    /// not started wait.
     pub fn cut(&mut self, port: usize) {
         let started: Vec<_> = self.outputs[port].started().collect();
         for (to, who) in started {

@@ -1,4 +1,4 @@
-//! Dead links and new tables in a crossbar.
+//! Failed links and new tables in a crossbar.
 
 use super::Crossbar;
 use super::{
@@ -9,12 +9,12 @@ use crate::route::{Decision, RouteRegisters, decide};
 use crate::router::MEMORY_FLITS;
 use crate::router::memory::NO_WAY;
 
-/// Maximum number of flits kept for absent processors, so that other packets still have room.
+/// Maximum number of flits kept for absent processors, which leaves room for other packets.
 const ABSENT_FLITS: u32 = MEMORY_FLITS / 2;
 
 impl Crossbar {
-    /// Records that the link of `port` went down or up. Packets that wait for a dead link leave the
-    /// network for the memory.
+    /// Records that the link of `port` went down or up. Packets that wait for a failed link leave
+    /// the network for the memory.
     pub fn set_down(&mut self, port: usize, down: bool) {
         let others = self.down & !(1 << port);
         self.down = others | u8::from(down) << port;
@@ -27,7 +27,7 @@ impl Crossbar {
         self.down >> port & 1 != 0
     }
 
-    /// Isolates these ports only, one bit each.
+    /// Isolates exactly these ports, one bit each.
     pub fn set_cut_off(&mut self, ports: u8) {
         self.cut_off = ports;
         self.find_dead();
@@ -44,7 +44,7 @@ impl Crossbar {
         }
     }
 
-    /// Replaces the processor numbers of path ends.
+    /// Replaces the processor numbers by the positions where paths end.
     pub fn rename(&mut self, names: Arc<Names>) {
         self.names.replace(names);
     }
@@ -53,8 +53,8 @@ impl Crossbar {
         self.names.current()
     }
 
-    /// Holds back, or releases, requests of the processor and packets of the memory. Packets under
-    /// way proceed.
+    /// Holds back, or releases, requests of the processor and packets of the memory. Packets in
+    /// progress continue.
     pub fn quiesce(&mut self, quiesced: bool) {
         self.quiesced = quiesced;
         self.decide_anew();
@@ -65,13 +65,13 @@ impl Crossbar {
         self.quiesced
     }
 
-    /// Flits in the memory.
+    /// Number of flits in the memory.
     pub const fn kept_flits(&self) -> u64 {
         self.memory.flits() as u64
     }
 
-    /// Whether no packet is under way from input to output, not counting those in the memory and
-    /// those that have not begun to leave the processor.
+    /// Whether no packet is between input and output, except those in the memory and those that
+    /// have not begun to leave the processor.
     pub fn is_empty(&self) -> bool {
         let rests = |input: usize| {
             let of = &self.inputs[input];
@@ -89,7 +89,7 @@ impl Crossbar {
         (0..INPUTS).all(rests) && !self.memory.is_busy()
     }
 
-    /// Tables, registers or links have changed: decide again about waiting packets.
+    /// Requests new decisions about waiting packets after tables, registers or links have changed.
     pub fn decide_anew(&mut self) {
         self.stale = true;
         self.wake();
@@ -149,7 +149,6 @@ impl Crossbar {
         }
     }
 
-    /// The flit at the front of `vc`.
     #[inline]
     pub(super) fn word(&self, port: usize, vc: usize, ports: &impl FlitPorts) -> u64 {
         match port {
@@ -164,8 +163,8 @@ impl Crossbar {
         kept.map_or_else(|| header.destination(), |packet| packet.number)
     }
 
-    /// Whether a packet has to follow another one into the memory, lest it overtake it: requests
-    /// that do not adapt arrive in order.
+    /// Whether a packet has to follow an earlier one to the memory, because requests that do not
+    /// adapt must stay in order.
     #[inline]
     pub(super) fn follows_kept(&self, port: usize, header: &Header) -> bool {
         let may = self.memory.flits() > 0 && port < PROCESSOR;
@@ -177,8 +176,9 @@ impl Crossbar {
                 .is_some_and(|number| self.memory.has_request(number))
     }
 
-    /// Keeps a packet whose path is dead, or which must not overtake packets already kept. `None`
-    /// if there is no room for it.
+    /// Decides about a packet whose path has failed, or which must not overtake kept packets: it is
+    /// kept, or discarded if its processor is unknown or absent. Returns `None` if there is no
+    /// room.
     pub(super) fn keep(&mut self, who: u8, wants: Wants, header: &Header) -> Option<Front> {
         let left = wants.flits();
         let is_response = header.command.is_response();
@@ -202,7 +202,7 @@ impl Crossbar {
         None
     }
 
-    /// Takes the packet at the front of `vc`, whose path is dead, out of the network.
+    /// Takes the packet at the front of `vc`, whose path has failed, out of the network.
     #[cold]
     pub(super) fn leave_network(&mut self, port: usize, vc: usize, wants: Wants) {
         let Ok((header, _)) = Header::parse(self.inputs[port].headers[vc]) else {
@@ -215,7 +215,7 @@ impl Crossbar {
         }
     }
 
-    /// Moves a flit into the memory.
+    /// Moves a flit to the memory.
     pub(super) fn take_in(&mut self, port: usize, vc: usize, ports: &mut impl FlitPorts) {
         let input = &mut self.inputs[port];
         let Front::Kept { left } = &mut input.fronts[vc] else {
@@ -242,7 +242,7 @@ impl Crossbar {
         }
     }
 
-    /// Makes the next packet of the memory that has a path request it.
+    /// Lets the next packet of the memory that has a path request an output.
     pub(super) fn next_of_memory(&mut self, vc: usize, ports: &mut impl FlitPorts) {
         if self.quiesced || self.inputs[MEMORY].fronts[vc] != Front::Unknown {
             return;
@@ -263,14 +263,14 @@ impl Crossbar {
     }
 }
 
-/// The queue for packets to processor `number`: the deterministic output for packets that begin
-/// here.
+/// The memory queue for packets to processor `number`, which is the deterministic output of packets
+/// that begin here.
 fn queue_of(table: &LookUpTable, registers: &RouteRegisters, number: u16) -> usize {
     let Some(entry) = table.look_up(number) else {
         return NO_WAY;
     };
     match decide(registers, &entry.tag, Err(entry.initial)) {
-        // Use the processor's queue: packets that go nowhere are discarded at once.
+        // Use the processor's queue, so that packets without a destination are discarded at once.
         Decision::Deliver | Decision::Nowhere => PROCESSOR,
         Decision::Go { deterministic, .. } => deterministic.0.index(),
     }

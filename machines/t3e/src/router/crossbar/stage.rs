@@ -1,4 +1,4 @@
-//! The crossbar in pipeline reports.
+//! The crossbar in views of pipeline stages.
 
 use phitwire_framing::t3e::flit::{VCS, vc};
 
@@ -8,8 +8,8 @@ use phitwire::device::pipeline::Stage;
 use phitwire::kit::bits;
 
 impl Crossbar {
-    /// The outputs at `ports`, one bit each, with the packets that own their virtual channels.
-    /// Their flits are in the inputs.
+    /// The outputs at `ports`, one bit each, with the packets that own their virtual channels. The
+    /// flits of those packets are in the inputs.
     pub fn stage(&self, ports: u64) -> Stage {
         let mut stage = Stage::outside("crossbar", "packets", "port")
             .channels(&vc::NAMES)

@@ -5,8 +5,8 @@ use phitwire_framing::t3e::direction::Direction;
 use super::{Crossbar, Cycle, FlitPorts, Front, STAGES, slot, vc};
 
 impl Crossbar {
-    /// Lets a flit, or all that arrived together, at an empty channel bypass the stages and the
-    /// crossbar if possible. Returns whether it has left.
+    /// Lets a flit, or all flits that arrived together, at an empty channel bypass the stages and
+    /// the crossbar if possible. Returns whether it has left.
     #[inline]
     pub(super) fn came_first(
         &mut self,
@@ -46,7 +46,7 @@ impl Crossbar {
         self.arrivals[port].take(self.cycle);
         self.in_stages -= 1;
         let input = &mut self.inputs[port];
-        // Count the flit as ready, since `forward` takes it from there: it bypasses the queue.
+        // Count the flit as ready, because `forward` takes it from there. It bypasses the queue.
         input.ready[vc] += 1;
         let channels = input.channels;
         self.forward(port, vc, cycle, ports);

@@ -1,4 +1,4 @@
-//! A crossbar between ports that are simple queues.
+//! Tests of a crossbar whose ports are simple queues.
 
 mod whole;
 
@@ -83,7 +83,7 @@ fn crossbar() -> Crossbar {
     Crossbar::new(registers, table, 2)
 }
 
-/// A packet as routers see it.
+/// A packet in the form that routers handle.
 fn packet(command: Command, tag: Tag) -> Vec<u64> {
     let data = vec![7; command.words()];
     let whole = match command.is_response() {
@@ -145,7 +145,7 @@ fn straight_through_and_turns_take_their_times() {
 fn the_short_circuit_is_closed_while_another_packet_waits_for_its_output() {
     for waits in [false, true] {
         let (mut bench, mut crossbar) = (Bench::default(), crossbar());
-        // Requests have no credits ahead; the straight packet is a response.
+        // Requests have no credits at the next router; the straight packet is a response.
         bench.credits[X][vc::REQUEST] = 0;
         let turning = packet(Command::Put1, tag([3, 1, 1], false));
         if waits {
@@ -195,7 +195,7 @@ fn a_packet_adapts_where_it_wins_both_and_only_with_room_for_all_of_it() {
         &packet(Command::Put8, there),
     );
     one.run(&mut bench);
-    // +X is the lowest direction and straight on; the packet bypasses the crossbar.
+    // +X is both the lowest direction and straight ahead, so the packet bypasses the crossbar.
     assert_eq!(cycles(&bench, X).len(), 10);
     let (mut bench, mut two) = (Bench::default(), crossbar());
     give(
@@ -204,7 +204,7 @@ fn a_packet_adapts_where_it_wins_both_and_only_with_room_for_all_of_it() {
         (FROM_Y, 4),
         &packet(Command::Put8, there),
     );
-    // For a packet from -Y, +Y is straight on and adaptive.
+    // For a packet from -Y, +Y is straight ahead and adaptive.
     two.run(&mut bench);
     assert_eq!((cycles(&bench, X).len(), cycles(&bench, Y).len()), (0, 10));
     assert!(bench.sent[Y].iter().all(|(_, vc, _)| *vc == vc::ADAPTIVE));
@@ -228,7 +228,7 @@ fn a_header_that_waits_for_the_wires_of_the_adaptive_channel_stops_nobody() {
     let (mut bench, mut crossbar) = rerouting();
     bench.credits[Y] = [u32::MAX; VCS];
     bench.credits[X][0] = 5;
-    // Half of a packet holds the deterministic channel of +X.
+    // Half a packet holds the deterministic channel of +X.
     let straight = packet(Command::Put8, tag([3, 1, 1], false));
     give(&mut bench, &mut crossbar, (Z, 0), &straight);
     crossbar.run(&mut bench);
@@ -327,7 +327,7 @@ fn what_a_dead_link_has_not_taken_is_discarded() {
     assert_eq!(bench.sent[X][3].2.control, Control::data(0, true));
 }
 
-/// Positions of processors 0 to 5, as far as the tests need them.
+/// Positions of the processors that the tests use.
 fn names() -> Arc<Names> {
     let place = |number| match number {
         4 => Place([1, 1, 1]),
@@ -464,7 +464,7 @@ fn a_request_that_follows_others_into_a_full_memory_does_not_overtake_them() {
     bench.credits[X] = [0; VCS];
     crossbar.set_down(X, false);
     give(&mut bench, &mut crossbar, (FROM_X, 0), &last);
-    // Packets other than such requests proceed, even behind them.
+    // Other packets proceed, even behind such requests.
     let response = packet(Command::Done, tag([3, 1, 1], false));
     give(&mut bench, &mut crossbar, (FROM_X, 2), &response);
     crossbar.run(&mut bench);
@@ -545,7 +545,7 @@ fn a_processor_that_is_gone_stops_nobody_else() {
     let counters = crossbar.counters();
     assert_eq!(counters.kept_packets, u64::from(most));
     assert_eq!(counters.abandoned_packets, 3);
-    // A spare node at (1, 2, 1) takes its number.
+    // A spare node at (1, 2, 1) takes over the number of processor 5.
     crossbar.table.set(4, entry([1, 2, 1], true));
     let before = names();
     let pairs = before.pairs().filter(|(_, number)| *number != 4);
@@ -620,7 +620,7 @@ fn a_quiesced_router_ends_what_it_has_begun_and_begins_nothing() {
     crossbar.run(&mut bench);
     assert_eq!(bench.sent[X].len(), 10);
     assert!(crossbar.is_empty());
-    // The waiting packet follows the new table once released.
+    // When released, the waiting packet follows the new table.
     crossbar.table.set(5, entry([1, 3, 1], false));
     crossbar.quiesce(false);
     crossbar.run(&mut bench);

@@ -1,20 +1,20 @@
-//! Reports of the crossbar to a watch on passing packets. All of it is cold: a router without a
-//! watch checks for one once per header and step.
+//! Tracing of passing packets in the crossbar. This code is cold: a router that does not trace
+//! checks that once per header and step.
 
 use super::{Crossbar, Front, Header, MEMORY, PROCESSOR, STAGES, Wants, number, vc};
 use phitwire::trace::{Candidate, Choice, Opening, Place, Stage, Watch};
 
-/// Path from the pins of a network port to those of an output.
+/// From the pins of a network port to those of an output.
 const PASSING: Stage = Stage {
     name: "input and crossbar",
     cycles: STAGES[0],
 };
-/// Path from the processor to the pins of an output, through the look-up table.
+/// From the processor to the pins of an output, through the look-up table.
 const ENTERING: Stage = Stage {
     name: "look-up and crossbar",
     cycles: STAGES[PROCESSOR],
 };
-/// Path from the router's memory, where rerouted packets wait.
+/// From the router's memory, where rerouted packets wait.
 const AGAIN: Stage = Stage {
     name: "memory and crossbar",
     cycles: 0,
@@ -25,7 +25,7 @@ impl Crossbar {
         &mut self.watch
     }
 
-    /// Reports that flits have arrived.
+    /// Traces flits that have arrived.
     #[cold]
     pub(super) fn watch_arrival(&mut self, cycle: u64, port: usize, vc: usize, flits: u32) {
         if let Some(watch) = &mut self.watch {
@@ -33,7 +33,7 @@ impl Crossbar {
         }
     }
 
-    /// Whether a packet belongs to the flow, judged by its outgoing header.
+    /// Whether a packet belongs to the traced flow, according to its outgoing header.
     fn is_watched(&self, watch: &Watch, header: &Header) -> bool {
         let flow = watch.flow();
         let response = header.command.is_response();
@@ -43,7 +43,7 @@ impl Crossbar {
         is_there && (response || u32::from(header.origin) == flow.from)
     }
 
-    /// Reports the decision about a header.
+    /// Traces the decision about a header.
     #[cold]
     pub(super) fn watch_front(&mut self, port: usize, vc: usize, front: Front) {
         let Front::Waiting(wants) = front else {
@@ -61,7 +61,7 @@ impl Crossbar {
             if !watch.follows(place, word) {
                 let ready = self.inputs[port].ready[vc];
                 let arrived = match STAGES.get(port) {
-                    // A packet from the memory has an unknown arrival.
+                    // The arrival of a packet from the memory is unknown.
                     None => None,
                     // The packet goes straight through, or has just arrived.
                     Some(_) if ready == 0 => Some(watch.at(self.cycle)),
@@ -88,7 +88,7 @@ impl Crossbar {
         self.watch = Some(watch);
     }
 
-    /// Reports that the header at the front of `vc` leaves.
+    /// Traces the header at the front of `vc` that leaves.
     #[cold]
     pub(super) fn watch_go(
         &mut self,
@@ -117,7 +117,7 @@ impl Crossbar {
     }
 }
 
-/// A choice between the deterministic and the adaptive channel, with the winner if there is one.
+/// A choice between the deterministic and the adaptive channel, and the winner if there is one.
 fn choice(wants: Wants, header: &Header, won: Option<(usize, usize)>) -> Choice {
     let deterministic = Candidate::new(
         wants.out(),

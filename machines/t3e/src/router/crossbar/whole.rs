@@ -1,7 +1,7 @@
-//! The packet grain: packets pass the same inputs, arbiters and outputs, each in one cycle with as
-//! many of its flits as have arrived.
+//! The packet grain: packets pass the same inputs, arbiters and outputs as flits, but each passes
+//! in one cycle with as many of its flits as have arrived.
 //!
-//! Behind a paced clock, a packet holds wires and paths for a cycle per flit and, unless it goes
+//! Behind a paced clock, a packet holds wires and paths for one cycle per flit and, unless it goes
 //! straight through, stays in the stages of its input as long as a flit does. Behind a free-running
 //! clock neither takes time.
 
@@ -16,11 +16,12 @@ use phitwire::kit::bits;
 #[derive(Debug, Default)]
 pub(super) struct Whole {
     is_timed: bool,
-    /// By port: the channel, and the flits that arrived at it while it was empty. They may bypass
+    /// By port: the channel, and the flits that arrived there while it was empty. They may bypass
     /// the input stage; no other flits enter until that is decided.
     fresh: [(u8, u16); PORTS],
     fresh_ports: u8,
-    /// Contents of the input stages: the cycle in which they are ready, the channel, flits.
+    /// Contents of the input stages: the cycle in which they are ready, the channel, and the number
+    /// of flits.
     stages: [VecDeque<(u64, u8, u16)>; PORTS],
     /// Cycle until which a packet holds the wires of each output.
     wires: [u64; PORTS],
@@ -29,8 +30,8 @@ pub(super) struct Whole {
 }
 
 impl Crossbar {
-    /// Lets packets move whole: a packet keeps the wires anyway until it bubbles, ends or is
-    /// blocked (T3E sec. 7). `is_timed`: each takes a cycle per flit.
+    /// Lets packets move as a whole. A packet keeps the wires anyway until it has no flit to send,
+    /// ends or is blocked (T3E sec. 7). If `is_timed`, each packet takes a cycle per flit.
     #[must_use]
     pub fn with_whole_packets(mut self, is_timed: bool) -> Self {
         self.whole = Some(Box::new(Whole {
@@ -59,7 +60,7 @@ impl Crossbar {
     }
 
     /// Credits that a packet needs to begin on a deterministic channel. Whole packets never stop
-    /// halfway for want of credits, so new tables apply to all packets that wait in a jam.
+    /// halfway for lack of credits, so new tables apply to all packets that wait in a jam.
     #[inline]
     pub(super) fn least_room(&self, wants: Wants) -> u32 {
         match self.whole {
@@ -91,7 +92,7 @@ impl Crossbar {
         }
     }
 
-    /// Takes in the next flits of one channel in a frame. Returns whether the channel was empty.
+    /// Accepts the next flits of one channel in a frame. Returns whether the channel was empty.
     fn next_of_channel(&mut self, port: usize) -> bool {
         let next = self.frames[port].take();
         self.framed &= !(u8::from(!self.frames[port].any()) << port);
@@ -126,7 +127,7 @@ impl Crossbar {
         is_there.then_some((vc.into(), flits))
     }
 
-    /// Moves newly arrived flits at a port into its stages.
+    /// Moves newly arrived flits of a port into its stages.
     pub(super) fn enter_stages(&mut self, port: usize, ports: &mut impl FlitPorts) {
         let Some((vc, flits)) = self.take_fresh(port) else {
             return;
@@ -172,7 +173,7 @@ impl Crossbar {
     ) {
         let flits = self.take_fresh(port).map_or(0, |(_, flits)| flits);
         let input = &mut self.inputs[port];
-        // Count the flits as ready, since `forward` takes them from there: they bypass the queue.
+        // Count the flits as ready, because `forward` takes them from there. They bypass the queue.
         input.ready[vc] += flits;
         let channels = input.channels;
         self.forward(port, vc, cycle, ports);

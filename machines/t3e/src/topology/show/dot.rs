@@ -1,5 +1,3 @@
-//! The Graphviz language.
-
 use super::{role, summary};
 use crate::topology::model::Torus;
 use phitwire::net::show::Dot;
@@ -11,8 +9,8 @@ const LAYOUT: [&str; 3] = [
     "edge [fontname=\"sans-serif\", fontsize=8]",
 ];
 
-/// The torus for `neato` or `fdp`: a cluster per Z plane, a box per router with its processor, a
-/// line per link between routers.
+/// The torus for `neato` or `fdp`, with a cluster per Z plane, a box per router with its processor,
+/// and a line per link between routers.
 pub fn dot(torus: &Torus) -> String {
     let shape = torus.shape();
     let mut dot = Dot::new(torus.name(), &summary(torus), &LAYOUT);

@@ -1,5 +1,3 @@
-//! Measures of a torus.
-
 use std::collections::VecDeque;
 
 use phitwire_framing::t3e::direction::Direction;
@@ -7,24 +5,23 @@ use phitwire_framing::t3e::direction::Direction;
 use crate::route::Shape;
 use crate::topology::model::Torus;
 
-/// Megabytes per second and direction of a link: 64 bits in each of 75 million clocks (T3E sec. 1).
+/// Megabytes per second of a link, per direction: 64 bits in each of 75 million clocks (T3E sec.
+/// 1).
 const LINK_MBYTES: f64 = 600.0;
 
-/// Rings, distances and bandwidths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measures {
-    /// Closed rings in X, Y and Z.
+    /// Number of closed rings in X, Y and Z.
     pub rings: [u32; 3],
-    /// Lines of several nodes that are not closed: short rows of partial planes.
+    /// Number of open lines of several nodes in X, Y and Z, which are short rows of partial planes.
     pub open: [u32; 3],
-    /// Links between routers.
     pub links: u32,
-    /// Hops between the two nodes farthest apart, over working links.
+    /// Number of hops between the two nodes farthest apart, over working links.
     pub diameter: u32,
     /// Average number of hops between two different nodes.
     pub average_hops: f64,
-    /// Links between the halves of the torus, cut through its longest rings, without partial
-    /// planes; 0 for a single node.
+    /// Number of links between the halves of the torus, cut through its longest rings, without
+    /// partial planes; 0 for a single node.
     pub bisection_links: u32,
 }
 
@@ -53,14 +50,14 @@ impl Measures {
         }
     }
 
-    /// Gigabytes per second across the bisection, both directions together.
+    /// Gigabytes per second across the bisection, sum of both directions.
     pub fn bisection_gbytes(&self) -> f64 {
         2.0 * f64::from(self.bisection_links) * LINK_MBYTES / 1e3
     }
 
-    /// The bound on what each of `nodes` can send when all send to all: half of the traffic crosses
-    /// the bisection, and a node's own share stays local. In megabytes per second, headers
-    /// included.
+    /// Bound on the rate in megabytes per second, including headers, at which each of `nodes` nodes
+    /// can send when all send to all: half of the traffic crosses the bisection, and a node's share
+    /// to itself stays local.
     pub fn global_mbytes(&self, nodes: u32) -> f64 {
         let nodes = f64::from(nodes);
         let port = LINK_MBYTES * nodes / (nodes - 1.0).max(1.0);

@@ -1,4 +1,4 @@
-//! Views of a torus: tables, Graphviz, a drawing.
+//! Views of a torus: tables, Graphviz output and drawings.
 
 mod dot;
 mod measures;
@@ -16,7 +16,6 @@ pub use measures::Measures;
 pub use svg::svg;
 pub use table::{inventory, table};
 
-/// The name and size of a torus, in one line.
 pub fn summary(torus: &Torus) -> String {
     let spares = match torus.spares {
         0 => String::new(),
@@ -35,10 +34,10 @@ pub fn summary(torus: &Torus) -> String {
     )
 }
 
-/// Maximum number of nodes drawn with their names.
+/// Maximum number of nodes that are drawn with their names.
 const MOST_NAMED: u32 = 512;
 
-/// The drawing for display: in full, with small boxes, or of one plane of Z.
+/// The drawing of a torus: in full, with small boxes, or of one plane of Z.
 ///
 /// # Errors
 /// [`DrawError::NoPart`].

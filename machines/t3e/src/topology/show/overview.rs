@@ -1,4 +1,4 @@
-//! A drawing of a large torus: each node a small box with its processor's number, plane by plane.
+//! Draws a large torus plane by plane, with each node as a small box with its processor's number.
 
 use phitwire_framing::t3e::direction::Direction;
 use phitwire_framing::t3e::tag::Place;
@@ -15,7 +15,6 @@ use super::svg::{AMBER, BLUE, RED, planes};
 
 /// Distance between adjacent nodes in X and in Y.
 const STEP: (f64, f64) = (40.0, 26.0);
-/// Size of a node's box.
 const BOX: (f64, f64) = (28.0, 15.0);
 /// Offset from the upper left corner of a plane to the centre of its first node.
 const FIRST: (f64, f64) = (44.0, 52.0);

@@ -1,4 +1,4 @@
-//! A drawing: the planes of Z side by side, X to the right, Y down.
+//! Draws the planes of Z side by side, with X to the right and Y down.
 
 use core::ops::Range;
 
@@ -13,13 +13,12 @@ use crate::topology::model::Torus;
 use phitwire::net::show::{FAINT, INK, Svg};
 use phitwire::net::{Network, NodeRef, TooLarge};
 
-/// Maximum number of nodes for a readable drawing.
 const MOST_NODES: usize = 1_024;
-/// Planes in a row of the drawing.
+/// Number of planes in a row of the drawing.
 const PLANES_IN_ROW: usize = 4;
 /// Distance between adjacent nodes in X and in Y.
 const STEP: (f64, f64) = (96.0, 76.0);
-/// Half of a node's box.
+/// Half the width and height of a node's box.
 const HALF: (f64, f64) = (25.0, 16.0);
 /// Length of a stub, in X or Y.
 const STUB: f64 = 13.0;
@@ -29,11 +28,8 @@ const SLANT: f64 = 9.0;
 const FIRST: (f64, f64) = (96.0, 92.0);
 /// Offset from the centre of the last node of a plane to the lower right corner.
 const LAST: (f64, f64) = (76.0, 50.0);
-/// Gap between planes.
 const GAP: f64 = 24.0;
-/// Margin above the planes.
 const HEADER: f64 = 78.0;
-/// Margin below the planes.
 const FOOTER: f64 = 48.0;
 /// Colour of working parts.
 pub(super) const BLUE: &str = "#2f6db5";
@@ -51,7 +47,6 @@ struct Layout {
 }
 
 impl Layout {
-    /// The layout of these planes.
     fn new(torus: &Torus, drawn: &Range<usize>) -> Self {
         let [x, y, _] = torus.shape().size();
         let along = |size: u8, first, step, last| first + f64::from(size - 1) * step + last;
@@ -72,7 +67,6 @@ impl Layout {
         Self { plane, size, first }
     }
 
-    /// The upper left corner of a plane.
     fn corner(&self, z: usize) -> (f64, f64) {
         let place = z - self.first;
         let (column, row) = (place % PLANES_IN_ROW, place / PLANES_IN_ROW);
@@ -82,7 +76,6 @@ impl Layout {
         )
     }
 
-    /// The centre of a node.
     fn node(&self, Place([x, y, z]): Place) -> (f64, f64) {
         let corner = self.corner(usize::from(z));
         (
@@ -92,16 +85,16 @@ impl Layout {
     }
 }
 
-/// The number of Z planes, including partial ones.
+/// Number of Z planes, including partial ones.
 pub(super) fn planes(torus: &Torus) -> usize {
     let partial = torus.shape().partial().iter();
     let above: usize = partial.map(|[_, _, high]| usize::from(*high)).sum();
     usize::from(torus.shape().size()[2]) + above
 }
 
-/// The torus as an SVG document. Links to the node drawn next to a node are lines; all others are
-/// stubs labelled with the router they lead to: X and Y stubs at the edges of a plane, +Z at the
-/// upper right corner of a node and -Z at the lower left.
+/// The torus as an SVG document. Links between nodes that are drawn side by side are lines. All
+/// others are stubs labelled with the router at the other end: X and Y stubs at the edges of a
+/// plane, +Z at the upper right corner of a node, and -Z at the lower left.
 ///
 /// # Errors
 /// [`TooLarge`].
@@ -143,7 +136,6 @@ fn of_planes(torus: &Torus, drawn: &Range<usize>, title: &str) -> String {
     out.finish()
 }
 
-/// The frame of a plane, with its ordinates.
 fn frame(out: &mut Svg, torus: &Torus, layout: &Layout, z: usize) {
     let (x, y) = layout.corner(z);
     let style = "rx=\"12\" fill=\"#f5f7fa\" stroke=\"#c4ccd6\"";
@@ -167,7 +159,7 @@ fn frame(out: &mut Svg, torus: &Torus, layout: &Layout, z: usize) {
     }
 }
 
-/// The links of a node: lines in plus directions, and stubs.
+/// Draws the links of a node: lines in plus directions, and stubs.
 fn links(out: &mut Svg, torus: &Torus, broken: &Broken, layout: &Layout, node: u32) {
     let shape = torus.shape();
     let place = shape.place(node);
@@ -267,7 +259,7 @@ fn router(out: &mut Svg, torus: &Torus, layout: &Layout, node: u32) {
         ));
         out.text(x, y - 1.5, "middle", 11.5, INK, &name);
     });
-    // Draw the link to the processor as a line inside the node's box.
+    // The link to the processor is a line inside the node's box.
     let link = torus.link_at(node, PROCESSOR as u8);
     let line = format!(
         "M{:.1} {:.1}h{:.1}",

@@ -11,7 +11,7 @@ use crate::topology::model::Torus;
 use phitwire::net::show::{Table, links, or_dash};
 use phitwire::net::{End, Link, Network, NodeRef};
 
-/// Routers and links as tables of at most `rows` rows each; omitted rows are counted.
+/// Tables of routers and links with at most `rows` rows each; omitted rows are counted.
 pub fn table(torus: &Torus, rows: usize) -> String {
     let mut out = format!("{}\n{}\n\n", summary(torus), settings(torus));
     let head = [
@@ -55,7 +55,7 @@ pub fn table(torus: &Torus, rows: usize) -> String {
     out
 }
 
-/// The router in that direction, or `-`; in brackets if the link is broken.
+/// The router in the given direction, or `-`; in brackets if the link is broken.
 fn neighbour(torus: &Torus, broken: &Broken, node: u32, direction: Direction) -> String {
     let peer = torus.shape().neighbour(node, direction);
     let name = peer.map(|peer| torus.node_name(NodeRef::Chip(peer)).into_owned());
@@ -88,7 +88,8 @@ fn settings(torus: &Torus) -> String {
     format!("{headline}, {adaptive} routing, virtual channels {channels}")
 }
 
-/// Nodes, links, rings, distances and bandwidths, and departures from all machines built.
+/// Nodes, links, rings, distances and bandwidths, and differences from all machines that were
+/// built.
 pub fn inventory(torus: &Torus) -> String {
     let (shape, measures) = (torus.shape(), Measures::of(torus));
     let nodes = shape.nodes();
@@ -134,7 +135,7 @@ pub fn inventory(torus: &Torus) -> String {
     out
 }
 
-/// Departures from all machines mentioned in T3E sec. 1.
+/// Differences from all machines mentioned in T3E sec. 1.
 fn unusual(torus: &Torus) -> Vec<String> {
     let [x, y, z] = torus.shape().size();
     let nodes = torus.shape().nodes();

@@ -1,4 +1,4 @@
-//! Channel tables that are searched for, written, read and checked.
+//! Channel tables are searched for, written, read and checked.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use phitwire::net::{
 static OWN: [&Machine; 1] = [&crate::MACHINE];
 const MACHINES: Catalogue = Catalogue::new(&OWN);
 
-/// A ring of eight in X, two rings of one in the other dimensions.
+/// A ring of eight in X, and rings of one in the other dimensions.
 const RING: &str = "family = \"t3e\"\nname = \"x\"\nsize = \"8x1x1\"\n";
 
 fn search(torus: &Torus, wanted: &ChannelSearch) -> FoundChannels {
@@ -25,7 +25,7 @@ fn search(torus: &Torus, wanted: &ChannelSearch) -> FoundChannels {
     found.expect("a torus has rings")
 }
 
-/// Tables of the ring of eight, all of them `table` except for some ordinates, in both directions.
+/// Tables of the ring of eight in both directions: all of them `table` except at some ordinates.
 fn tables(table: &str, others: &[(usize, &str)]) -> String {
     let mut all = [table; 8];
     for &(ordinate, table) in others {
@@ -179,7 +179,7 @@ fn written_tables_are_read_again_in_a_description_and_from_a_file() {
             .expect("right");
         assert_eq!(given.channel_tables(), Ok(loaded));
         assert_ne!(given.channel_tables(), plain.channel_tables());
-        // Other channels may still be chosen.
+        // Another channel assignment may still be chosen.
         let chosen = given.choosing(None, Some(Channels::Optimised));
         assert_eq!(chosen.channel_tables(), plain.channel_tables());
         assert_eq!(
@@ -221,12 +221,12 @@ fn a_wrong_table_is_refused_by_the_circle() {
     let problems = problems.expect_err("all cross the dateline on VC1");
     check(&problems);
     assert_eq!(problems.line_and_column(0), (4, 13), "the name of the file");
-    // These tables are valid if no packet crosses the dateline on them.
+    // These tables are valid if no packet crosses the dateline with them.
     let text = format!("{RING}{}", tables("00000000", &[(0, "11111111")]));
     assert!(read(&text).is_ok());
 }
 
-/// A change in a section, the position of the mistake, its message, and its help.
+/// A change in a section, with the position of the mistake, its message and its help.
 type Mistaken = (
     &'static str,
     &'static str,
@@ -235,7 +235,7 @@ type Mistaken = (
     &'static str,
 );
 
-#[rustfmt::skip] // A mistake is a line here.
+#[rustfmt::skip] // One mistake per line.
 const MISTAKES: [Mistaken; 20] = [
     ("[[vc_tables]]", "vc_tables = 3\n[other]", (4, 13), "found an integer", "an array"),
     ("dimensions = [\"X\"]\n", "", (4, 1), "lacks the key `dimensions`", "[\"X\"]"),
@@ -390,7 +390,7 @@ fn entries_that_ways_around_a_failure_cannot_use_are_put_back() {
     assert_eq!(channels(&*torus.routed(&Faults::default()), 6), 1 << 5);
 }
 
-/// All registers of the ring, with these tables of +X.
+/// All registers of the ring, with the given tables of +X.
 fn holding(torus: &Torus, plus: impl Fn(u32) -> u64) -> Vec<RegisterValue> {
     let mut registers = torus.channel_tables().expect("tables");
     for RegisterValue {
@@ -412,8 +412,8 @@ fn tables_are_judged_for_themselves_and_while_they_change() {
     let torus = torus("8x1x1");
     let zeros = holding(&torus, |_| 0);
     let ones = holding(&torus, |_| 0xff);
-    // Each half of the ring may begin on VC1; if some routers have the one and some the other, all
-    // do.
+    // Either half of the ring may begin on VC1. If some routers have the first tables and some the
+    // second, both halves do.
     let [low, high] = [0, 1].map(|half| holding(&torus, |node| u64::from(node / 4 == half) * 0xff));
     assert_eq!(torus.judge_channels(&zeros, &low), Ok(()));
     assert_eq!(torus.judge_channels(&zeros, &high), Ok(()));
@@ -428,9 +428,9 @@ fn tables_are_judged_for_themselves_and_while_they_change() {
         refused.starts_with("possible deadlock: packets can wait for each other in a cycle"),
         "{refused}"
     );
-    // Allow a change that corrects faulty tables.
+    // A change that corrects faulty tables is allowed.
     assert_eq!(torus.judge_channels(&ones, &low), Ok(()));
-    // Registers that are not named stay unchanged, so the circle remains.
+    // Registers that are not listed stay unchanged, so the circle remains.
     assert!(torus.judge_channels(&ones, &[]).is_err());
     for (register, value) in [("vc_table.6", 0), ("vc_table.0", 256), ("physical", 0)] {
         let node = NodeRef::Chip(0);

@@ -1,4 +1,4 @@
-//! Failures while packets travel: links, processors, boards.
+//! Failures of links, processors and boards while packets are in flight.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ fn traffic(run: u64, processors: impl Iterator<Item = u16>, ways: Ways) -> Traff
     }
 }
 
-/// Quiesces, drains, installs and releases, as `phitwire manage` does.
+/// Quiesces, drains, installs and releases, like `phitwire manage`.
 fn reroute(world: &mut World<Torus>, faults: &Faults) {
     let torus = world.topology().clone();
     let routed = torus.routed(faults);
@@ -85,7 +85,7 @@ fn reroute(world: &mut World<Torus>, faults: &Faults) {
     }
 }
 
-/// Cuts a cable and reports it to both ends: in virtual time silence is never noticed.
+/// Cuts a cable and reports that to both ends, because in virtual time silence is never noticed.
 fn cut(world: &mut World<Torus>, link: LinkId) {
     world.fabric.cut(link);
     tell_ends(world, link, LinkFault::Down);
@@ -156,7 +156,6 @@ fn what_had_not_entered_a_cut_link_is_not_lost() {
         spec.count = 4_000;
         world.start_traffic(&spec).expect("traffic");
         world.fabric.run_for(Duration::from_us(5));
-        // The link of router 13 in +X.
         let link = world.link_at(NodeRef::Chip(13), 0).expect("a link");
         cut(&mut world, link);
         assert!(
@@ -176,7 +175,7 @@ fn what_had_not_entered_a_cut_link_is_not_lost() {
         assert!(world.finish(1, LIMIT), "{}", world.link_states());
         let report = world.report(1);
         assert_honest(&report);
-        // Packets cut in two, or in the link, are lost.
+        // Packets that are cut in two, or are in the link, are lost.
         let in_link = counted(&world, "tx_discarded_flits")
             + counted(&world, "rx_truncated_packets")
             + counted(&world, "cut_packets");
@@ -206,7 +205,7 @@ fn a_spare_takes_over_under_the_same_number() {
     spec.count = 4_000;
     world.start_traffic(&spec).expect("traffic");
     world.fabric.run_for(Duration::from_us(5));
-    // The processor of node 13 dies.
+    // The processor of node 13 fails.
     let victim = world.id(NodeRef::Processor(13));
     let link = world.link_at(NodeRef::Processor(13), 0).expect("a link");
     world.fabric.stop(victim);
@@ -218,7 +217,7 @@ fn a_spare_takes_over_under_the_same_number() {
     reroute(&mut world, &faults);
     let own = world.id(NodeRef::Processor(26));
     assert_eq!(world.command(own, |pe: &mut Pe, _| pe.number()), Some(13));
-    // The run of the dead processor never ends; those of the working ones do.
+    // The run of the failed processor never ends; those of the working ones do.
     world.fabric.run_for(Duration::from_ms(60));
     for nic in world.nics().filter(|&nic| nic != victim && nic != own) {
         let traffic = world.fabric.node(nic).traffic().expect("traffic");
@@ -285,7 +284,7 @@ fn a_board_is_isolated_replaced_and_returned_while_others_go_on() {
     };
     reroute(&mut world, &faults);
     world.fabric.run_for(Duration::from_us(5));
-    // Remove the board: all its state is lost, and a new one starts.
+    // Remove the board, whose state is lost, and start a new one.
     for node in [NodeRef::Chip(13), NodeRef::Processor(13)] {
         let id = world.id(node);
         world.restart(id).expect("a node");

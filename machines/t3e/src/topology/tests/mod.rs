@@ -1,4 +1,4 @@
-//! Tori as data: wiring, texts, mistakes, tables, configurations.
+//! Tori as data: wiring, descriptions, mistakes, tables and configurations.
 
 mod channels;
 mod faults;
@@ -14,7 +14,7 @@ use crate::route::Shape;
 use crate::router::PROCESSOR;
 use phitwire::net::{Describe, End, Network, NodeRef};
 
-/// Shapes with all special cases: rings of two, of one, odd sizes, partial planes.
+/// Shapes with all special cases: rings of two and of one, odd sizes, and partial planes.
 pub(super) const SHAPES: [&str; 8] = [
     "2x2x2",
     "2x1x1",
@@ -34,7 +34,7 @@ pub(super) fn torus(text: &str) -> Torus {
     TorusSpec::new(shape(text)).torus()
 }
 
-/// A torus of that shape with these defects and this number of spares.
+/// A torus of the given shape, with these defects and this number of spares.
 pub(super) fn broken(text: &str, defects: &[&str], spares: u32) -> Torus {
     let mut spec = TorusSpec::new(shape(text));
     for defect in defects {
@@ -70,7 +70,7 @@ fn links_join_neighbours_by_the_ports_of_their_directions() {
                 }
             }
         }
-        // No link of the shape is missing, and each processor has one.
+        // Every link of the shape is present, and each processor has one.
         let nodes = shape.nodes();
         let links = shape.links().count() + nodes as usize;
         assert_eq!(torus.link_count(), links, "{text}");

@@ -12,7 +12,7 @@ fn tables_and_drawings_name_every_node() {
         for (text, names) in [(&drawn[0], 0), (&drawn[1], 0), (&drawn[2], 1)] {
             for name in torus.node_names().iter().take(match names {
                 0 => usize::MAX,
-                // The SVG labels processors with logical numbers: look for router names only.
+                // The SVG labels processors with logical numbers, so look only for router names.
                 _ => torus.shape().nodes() as usize,
             }) {
                 assert!(text.contains(name.as_str()), "{name} in {text}");
@@ -64,7 +64,7 @@ fn what_is_broken_or_spare_is_marked() {
 #[test]
 fn measures_are_those_of_the_paper() {
     // Size, average hops, diameter, gigabytes per second across the bisection (T3E sec. 11: 153.6
-    // for 512 and above), the bound on what each node sends.
+    // for 512 and above), and the bound on the rate of each node.
     for (text, average, diameter, gbytes, each) in [
         ("2x2x2", 1.71, 3, 9.6, 686.0),
         ("4x4x4", 3.05, 6, 38.4, 610.0),
@@ -104,7 +104,7 @@ fn inventories_count_rings() {
     assert!(small.contains("2 nodes: at least 8 were built"), "{small}");
 }
 
-/// A text in a drawing: left, top, right, bottom, and the words.
+/// A text in a drawing: left, top, right and bottom, and the words.
 type Words = ([f64; 4], String);
 
 fn words_of(svg: &str) -> Vec<Words> {

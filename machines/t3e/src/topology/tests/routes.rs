@@ -1,5 +1,3 @@
-//! Tables and registers.
-
 use phitwire_framing::t3e::tag::{Place, Tag};
 
 use super::{SHAPES, broken, shape, torus};
@@ -66,7 +64,8 @@ fn ways_that_are_not_minimal_keep_off_vc1_before_the_dateline() {
         tables.map(u8::count_ones).sum::<u32>()
     };
     // Entries are shared in rings of more than eight nodes, and groups of four share routes above
-    // 544 processors, so one of the four may have to go more than half around.
+    // 544 processors, so that a packet to one of the four may have to go more than half around the
+    // ring.
     for (text, defects) in [
         ("2x10x2", &["(0,3,0)+Y"][..]),
         (
@@ -85,7 +84,7 @@ fn ways_that_are_not_minimal_keep_off_vc1_before_the_dateline() {
         for torus in [whole, cut] {
             let (mistakes, followed) = torus.judge(Effort::Exact);
             assert!(mistakes.is_empty() && followed, "{text}: {mistakes:?}");
-            // No packet crosses on VC1 even if no circular wait would follow.
+            // No packet crosses on VC1, even if no circular wait would follow.
             follow(&torus);
         }
     }
@@ -123,7 +122,7 @@ fn spares_take_the_place_of_broken_nodes() {
     let whole = broken("3x2x2", &[], 2);
     assert_eq!(numbers(&whole), (0..10).collect::<Vec<_>>());
     assert_eq!((whole.processor(9), whole.processor(10)), (Some(9), None));
-    // A spare router's table has all processors but its own.
+    // A spare router's table contains all processors but its own.
     let router = whole.registers_of(11).expect("tables");
     assert_eq!(router.processor, 11);
     assert!(router.table.look_up(9).is_some() && router.table.look_up(11).is_none());
@@ -134,7 +133,7 @@ fn spares_take_the_place_of_broken_nodes() {
     assert_eq!(torus.registers_of(11).expect("tables").processor, 4);
     assert!(torus.check().is_empty(), "{:?}", torus.check());
     assert_eq!(follow(&torus), 10 * 10);
-    // Without spares left, the number keeps its node, which is unreachable.
+    // Without spares left, the number stays at its node, which is unreachable.
     let torus = broken("3x2x2", &["r4"], 0);
     assert_eq!(numbers(&torus)[4], 4);
     assert_eq!(follow(&torus), 11 * 11);
@@ -165,7 +164,7 @@ fn above_544_processors_spares_come_in_fours() {
 
 #[test]
 fn nodes_without_a_way_are_mistakes() {
-    // All links of a node are broken: no packet reaches it or leaves it.
+    // All links of a node are broken, so no packet reaches or leaves it.
     let all = ["(1,1,1)+X", "(1,1,1)-X", "(1,1,1)+Y", "(1,1,1)-Y"];
     let torus = broken(
         "4x4x4",
@@ -179,7 +178,7 @@ fn nodes_without_a_way_are_mistakes() {
     assert!(kept.iter().all(|mistake| mistake.kind == K::Unreachable));
     let told = kept[0].to_string();
     assert!(told.contains("have no route to r"), "{told}");
-    // If it is declared isolated, that is not a mistake.
+    // That is no mistake if the node is declared isolated.
     let torus = broken("4x4x4", &["(1,1,1)"], 0);
     assert!(torus.check().is_empty());
 }

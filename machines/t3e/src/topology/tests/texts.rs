@@ -1,5 +1,3 @@
-//! Descriptions.
-
 use super::{SHAPES, broken, shape, torus};
 use crate::topology::{Channels, Defect, READY, Torus, TorusSpec};
 use phitwire::net::{Clock, Network, Place, Problems, Profile, describe};

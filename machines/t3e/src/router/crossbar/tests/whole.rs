@@ -1,9 +1,9 @@
-//! Whole packets, with and without a cycle length.
+//! Packets that move as a whole, with and without a cycle length.
 
 use super::*;
 use phitwire::rng::Rng;
 
-/// A whole packet takes a cycle and its own arbitration; other packets get their turn after it.
+/// A whole packet takes one cycle and its own arbitration; other packets get their turn after it.
 #[test]
 fn a_whole_packet_is_arbitrated_for_like_any_other() {
     let words = packet(Command::Get1, tag([3, 1, 1], false));
@@ -36,8 +36,8 @@ fn a_whole_packet_is_arbitrated_for_like_any_other() {
     }
 }
 
-/// With a cycle length, the header of a packet leaves when it would flit by flit, and the next
-/// header after the last flit.
+/// With a cycle length, the header of a packet leaves in the same cycle as flit by flit, and the
+/// next header after the last flit.
 #[test]
 fn whole_packets_take_the_times_of_their_flits() {
     for (to, out, wait) in [([3, 1, 1], X, 0), ([1, 3, 1], Y, 3)] {
@@ -60,7 +60,7 @@ fn whole_packets_take_the_times_of_their_flits() {
     }
 }
 
-/// A crossbar of each grain: flits, timed packets, untimed packets.
+/// A crossbar of each grain: flits, timed packets, and untimed packets.
 fn grains() -> [Crossbar; 3] {
     let [flits, timed, free] = [(); 3].map(|()| crossbar());
     [
@@ -75,7 +75,7 @@ fn drawn(rng: &mut Rng, port: usize) -> (usize, Vec<u64>) {
     let commands = [Command::Put8, Command::Put1, Command::Get1, Command::Done];
     let command = commands[rng.below(4) as usize];
     let mut to = [0; 3].map(|_| 1 + rng.below(3) as u8);
-    // Paths are minimal: a packet that arrived in +X can only go on in +X, and so on.
+    // Paths are minimal: a packet that arrived in +X can only continue in +X, and so on.
     to[port % 3] = 1 + rng.below(2) as u8;
     let is_adaptive = rng.chance(1, 2);
     let vc = match command.is_response() {
@@ -121,9 +121,9 @@ fn every_grain_takes_the_same_ways() {
     }
 }
 
-/// Under load, packets contend with others than flit by flit, and may take the other of their two
-/// channels. Still all of them leave, whole, those of one channel in order, and about as many go
-/// straight through or adapt.
+/// Under load, packets meet others than flit by flit, and may take the other of their two channels.
+/// Still all of them leave complete and in order per channel, and about as many go straight through
+/// or adapt.
 #[test]
 fn every_grain_carries_the_same_packets_under_load() {
     for seed in 0..20 {
@@ -165,7 +165,7 @@ fn every_grain_carries_the_same_packets_under_load() {
     }
 }
 
-/// Whole packets do not pass a packet under way to the same output on another channel.
+/// Whole packets do not overtake a packet in progress to the same output on another channel.
 #[test]
 fn whole_packets_do_not_follow_each_other_past_one_under_way() {
     let (mut bench, crossbar) = (Bench::default(), crossbar());
