@@ -130,7 +130,7 @@ fn megabytes(outcome: &RateResult) -> f64 {
     outcome.payload_bytes_per_second / 1e6
 }
 
-/// Plots a benchmark over message size: latencies, and throughput if it was measured.
+/// Plots a benchmark against message size: latencies, and throughput if it was measured.
 pub fn by_size(lab: &str, who: &str, rows: &[PointRow]) -> Chart {
     let name = rows.first().map_or("", |row| row.benchmark);
     let p50: Figure<PointRow> = ("median", P50, Stroke::Solid, |row| {
@@ -163,7 +163,7 @@ pub fn by_size(lab: &str, who: &str, rows: &[PointRow]) -> Chart {
     )
 }
 
-/// Plots message rates over message size.
+/// Plots message rates against message size.
 pub fn rates(lab: &str, who: &str, rows: &[RateResult]) -> Chart {
     let size: fn(&RateResult) -> f64 = |row| f64::from(row.size);
     let rate: Figure<RateResult> = ("messages", RATE, Stroke::Solid, |row| {

@@ -461,7 +461,7 @@ int phw_send(struct PhwNic *nic,
 int phw_receive(struct PhwNic *nic, uint64_t name, struct PhwLocal into);
 
 /**
- * Takes back the receive of that name if it has no message yet: the word is then 1.
+ * Cancels the receive called `name`; the completion's word is 1 if it had no message yet, else 0.
  */
 int phw_take_back(struct PhwNic *nic, uint64_t name);
 

@@ -268,8 +268,8 @@ impl Nic {
         self.ask(name, Request::Receive { into })
     }
 
-    /// Takes back the receive of that name if it has no message yet; the completion's word is then
-    /// 1.
+    /// Cancels the receive called `name`. The word of this command's completion is 1 if that
+    /// succeeded, 0 if the receive already has a message.
     pub fn take_back(&mut self, name: u64) -> Result<(), Error> {
         self.ask(name, Request::TakeBack)
     }

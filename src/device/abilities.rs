@@ -167,7 +167,7 @@ pub trait RemoteRegisters {
         write: Option<u64>,
     ) -> Result<u32, DeviceError>;
 
-    /// Takes the reply to a request: the value read or written, or why not. `None` until it
+    /// Takes the reply to a request: the value read or written, or the error. `None` until it
     /// arrives.
     fn answer(&mut self, question: u32) -> Option<Result<u64, RegisterError>>;
 }

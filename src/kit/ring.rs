@@ -39,13 +39,11 @@ impl<T: Copy + Default> Ring<T> {
         position as usize & (self.slots.len() - 1)
     }
 
-    /// The element at `position`.
     #[inline]
     pub fn get(&self, position: u64) -> T {
         self.slots[self.index(position)]
     }
 
-    /// The slot at `position`.
     #[inline]
     pub fn get_mut(&mut self, position: u64) -> &mut T {
         &mut self.slots[position as usize & (self.slots.len() - 1)]

@@ -7,7 +7,7 @@ use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanConten
 
 use super::shown;
 
-/// Letters of a line shown before the start of a mark, and from there on.
+/// Characters of a line shown before the start of a mark, and from its start on.
 const BEFORE: usize = 60;
 const AFTER: usize = 80;
 /// Longest line, in bytes, that is shown whole.

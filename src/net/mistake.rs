@@ -37,9 +37,9 @@ mistake_kinds! {
     NotText = "not-text",
     /// The text is not TOML.
     Syntax = "syntax",
-    /// A key that the description does not have.
+    /// A key that the format does not define.
     UnknownKey = "unknown-key",
-    /// A key that the description needs.
+    /// A required key that the description lacks.
     MissingKey = "missing-key",
     /// A value of the wrong type or outside of its range.
     BadValue = "bad-value",

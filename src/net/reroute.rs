@@ -59,7 +59,7 @@ pub trait Reroutable {
     /// Checks that NICs can replace others as in these faults, and that routers can be isolated.
     ///
     /// # Errors
-    /// The reason why not.
+    /// If one of them cannot; the text says why.
     fn judge_change(
         &self,
         _isolated: &BTreeSet<u32>,

@@ -1,4 +1,4 @@
-//! From a network to TOML: the parts of descriptions common to all machines.
+//! Writes networks as TOML: the parts of descriptions common to all machines.
 
 use core::fmt::{self, Write as _};
 

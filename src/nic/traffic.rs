@@ -444,7 +444,7 @@ impl Driver {
         let place = (address - self.announcement.base) / self.layout.stride;
         let first = target.stamp.first_count(address);
         let issued = target.sequences[place as usize];
-        // Half of all numbers are ahead of any other, so the count of issued additions may wrap.
+        // Compare as serial numbers, modulo 2^32: the count of issued additions may wrap.
         let is_possible = |count: u64| {
             let left = issued.wrapping_sub(count as u32).wrapping_sub(1);
             count <= MOST_ADDITIONS && left < 1 << 31

@@ -23,7 +23,7 @@ counters! {
         atomics_served,
         /// Messages accepted into queues.
         messages_taken,
-        /// Messages rejected: the queue was full, or not open.
+        /// Rejected messages: the queue was full, or not open.
         messages_refused,
         /// Events lost because they were not fetched in time.
         events_lost,

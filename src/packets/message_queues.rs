@@ -29,7 +29,6 @@ pub struct ControlWord {
     pub threshold: u64,
 }
 
-/// A waiting message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// Number of the sending NIC.

@@ -44,7 +44,7 @@ pub struct TransferNicConfig<C> {
     pub outstanding: u32,
     /// Maximum number of replies that wait for the link; beyond that, requests wait in the input
     /// buffer. If requests and replies share a virtual channel, this must cover all replies that
-    /// the NIC can owe to all others together, or NICs may wait for each other in a circle.
+    /// the NIC can owe to all others together, or the NICs may deadlock.
     pub answers: usize,
     pub timeout: Duration,
     /// Describes earlier incarnations of the NIC.

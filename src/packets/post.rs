@@ -108,7 +108,6 @@ impl Completions {
         self.open += 1;
     }
 
-    /// Adds a completion.
     pub(super) fn push(&mut self, completion: Completion) {
         self.ended.push_back(completion);
         debug_assert!(

@@ -133,7 +133,6 @@ impl Responder {
         written.is_ok().then_some(old)
     }
 
-    /// The word at a memory address.
     pub(super) fn word(&self, address: u64) -> Option<u64> {
         let mut word = [0; size_of::<u64>()];
         self.memory.read(address, &mut word).ok()?;

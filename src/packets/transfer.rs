@@ -4,7 +4,6 @@
 /// Maximum number of bytes that a transfer carries.
 pub const MAX_DATA: usize = 64;
 
-/// The kind of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Writes its data.
@@ -112,7 +111,6 @@ impl Transfer {
         }
     }
 
-    /// The data carried.
     pub(crate) fn data(&self) -> &[u8] {
         &self.data[..usize::from(self.len).min(MAX_DATA)]
     }

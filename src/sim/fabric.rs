@@ -36,7 +36,6 @@ impl Direction {
     pub const BOTH: [Self; 2] = [Self::AToB, Self::BToA];
 }
 
-/// The properties of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkSpec {
     /// One-way travel time of a frame.
@@ -354,7 +353,6 @@ impl<N: Node> Fabric<N> {
         hash.value()
     }
 
-    /// Time of the next event.
     pub(crate) fn next_event_time(&mut self) -> Option<Time> {
         while let Some(Reverse((at, what))) = self.queue.peek().copied() {
             let alarm = match what {

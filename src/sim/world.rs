@@ -134,7 +134,6 @@ impl<L: Network> World<L> {
         NodeId(at.expect("the topology has the node") as u32)
     }
 
-    /// The link at a port of a node.
     pub fn link_at(&self, node: NodeRef, port: PortId) -> Option<LinkId> {
         let own = End { node, port };
         let is_at = |&link: &usize| {

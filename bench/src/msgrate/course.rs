@@ -16,7 +16,7 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Limit on waiting for the last replies or timeouts. A request times out after seconds to minutes,
 /// depending on the topology.
 const DRAIN_LIMIT: Duration = Duration::from_secs(120);
-/// Time for messages whose sources timed out to arrive nevertheless, and the longest pause between
+/// Time for messages to arrive after their sources timed out, and the longest pause between
 /// two of them.
 const STRAGGLER_LIMIT: Duration = Duration::from_secs(3);
 const STRAGGLER_PAUSE: Duration = Duration::from_millis(500);

@@ -105,7 +105,7 @@ pub struct Options {
     /// They cannot choose routes or keep a rate
     #[arg(long, conflicts_with_all = ["routing", "rate"])]
     pub client: bool,
-    /// Draw rates and latencies over message size
+    /// Plot rates and latencies against message size
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
     /// Write the latencies in HdrHistogram's text format, in microseconds; for several sizes one

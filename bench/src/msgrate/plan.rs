@@ -189,7 +189,6 @@ impl Plan {
         processors.iter().map(named).collect()
     }
 
-    /// The operation of the messages.
     pub fn operation(&self) -> Operation {
         self.spec.op
     }

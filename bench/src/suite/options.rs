@@ -78,7 +78,7 @@ pub struct Common {
 /// Output files of message benchmarks.
 #[derive(Args, Clone, Debug, Default)]
 pub struct FileOptions {
-    /// Draw the rows over message size
+    /// Plot the rows against message size
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
     /// Write the latencies in HdrHistogram's text format, in microseconds; for several rows one

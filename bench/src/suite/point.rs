@@ -159,7 +159,6 @@ impl PointSuite {
         })
     }
 
-    /// Count of rows.
     pub fn rows(&self) -> usize {
         self.sizes.len()
     }

@@ -194,7 +194,7 @@ pub fn unit_row(row: &UnitRow) -> String {
     line
 }
 
-/// The verdict on the messages of all rows.
+/// The verdict on each row with message errors, or the sums of all rows if there is none.
 pub fn verdict(rows: &[PointRow]) -> String {
     let bad: Vec<String> = rows
         .iter()

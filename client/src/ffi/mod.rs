@@ -350,7 +350,7 @@ pub unsafe extern "C" fn phw_receive(nic: *mut PhwNic, name: u64, into: PhwLocal
     unsafe { ask(nic, |nic| nic.receive(name, into.into())) }
 }
 
-/// Takes back the receive of that name if it has no message yet: the word is then 1.
+/// Cancels the receive called `name`; the completion's word is 1 if it had no message yet, else 0.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_take_back(nic: *mut PhwNic, name: u64) -> c_int {

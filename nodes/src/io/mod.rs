@@ -109,7 +109,6 @@ pub trait Backend {
     /// The ports and their state.
     fn ports(&self) -> &Ports;
 
-    /// The ports, mutable.
     fn ports_mut(&mut self) -> &mut Ports;
 
     /// Name of the engine: `plain` or `uring`.

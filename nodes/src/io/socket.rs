@@ -66,7 +66,6 @@ const BROADCAST: HardwareAddress = [0xff; 6];
 /// outlast a peer that has little to send.
 const DISPUTE_LOOKS: u32 = 8;
 
-/// The open socket of a port.
 #[derive(Debug)]
 pub struct PortSocket {
     port: PortId,

@@ -12,8 +12,8 @@ pub const FAINT: &str = "#6b7480";
 pub struct Svg(String);
 
 impl Svg {
-    /// A drawing of that width and height in pixels. The title's first part, up to a colon, is
-    /// above the rest, from (x, y) on.
+    /// A drawing of this width and height in pixels. Its title begins at (x, y), and is split at
+    /// the first colon into a large line and a small one below.
     pub fn new((width, height): (f64, f64), title: &str, (x, y): (f64, f64)) -> Self {
         let mut svg = Self(String::new());
         svg.tag(format_args!(

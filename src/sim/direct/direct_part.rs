@@ -227,7 +227,6 @@ impl<M: CycleModel> DirectPart<M> {
         snapshot
     }
 
-    /// The accounts of all link ends.
     fn accounts(&self) -> Vec<EndAccount> {
         let coming = self.exchange.coming();
         let mut accounts = Vec::new();

@@ -141,7 +141,6 @@ pub trait Terminal<M: CycleModel>: Debug + Send {
     /// The part shared by the terminals of all machines.
     fn common(&self) -> &Common<M>;
     fn common_mut(&mut self) -> &mut Common<M>;
-    /// The next request of the source.
     fn next_request(&mut self, shared: &mut Shared<M>) -> M::Packet;
     /// The packet of a reply.
     fn reply(reply: M::Reply, shared: &mut Shared<M>) -> M::Packet;

@@ -73,7 +73,6 @@ pub struct TerminalName {
     pub sends: bool,
 }
 
-/// Sums over terminals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TerminalSums {
     /// Terminals that have not begun to send all measured requests.
@@ -161,7 +160,6 @@ pub struct Records {
     pub(crate) routers: Vec<(u32, Vec<Passage>, u64)>,
 }
 
-/// The name of a link end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EndName {
     /// A chip by the topology's number, and its port.

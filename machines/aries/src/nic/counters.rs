@@ -46,23 +46,23 @@ counters! {
         messages_served,
         /// Control requests of other nodes accepted.
         controls_served,
-        /// Requests of other nodes rejected: unknown memory domain handle, or unknown message.
+        /// Rejected requests of other nodes: unknown memory domain handle, or unknown message.
         refused_bad_mdh,
-        /// Requests of other nodes rejected: wrong protection key.
+        /// Rejected requests of other nodes: wrong protection key.
         refused_bad_key,
-        /// Requests of other nodes rejected: beyond the end of the domain or of the receive.
+        /// Rejected requests of other nodes: beyond the end of the domain or of the receive.
         refused_out_of_bounds,
-        /// Requests of other nodes rejected: not aligned.
+        /// Rejected requests of other nodes: not aligned.
         refused_misaligned,
-        /// Requests of other nodes rejected: not permitted in the domain, or unknown operation.
+        /// Rejected requests of other nodes: not permitted in the domain, or unknown operation.
         refused_unsupported,
-        /// Requests of other nodes rejected: wrong packet CRC.
+        /// Rejected requests of other nodes: wrong packet CRC.
         refused_bad_crc,
-        /// Requests of other nodes rejected: poisoned.
+        /// Rejected requests of other nodes: poisoned.
         refused_poisoned,
-        /// Messages rejected: no receive was posted.
+        /// Rejected messages: no receive was posted.
         refused_not_ready,
-        /// Requests of other nodes rejected: no room for them at present.
+        /// Rejected requests of other nodes: no room at present.
         refused_busy,
         /// Among the rejected requests, announcements of traffic runs that a later run of their
         /// source had replaced.

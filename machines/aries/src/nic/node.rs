@@ -53,8 +53,8 @@ pub enum AriesNicEvent {
 
 /// An Aries NIC; see the module's documentation.
 ///
-/// The commands, such as [`post`](Self::post), may be called at any time, best between `advance`
-/// and `poll_frame`. Call [`poll_completion`](Self::poll_completion) and
+/// The commands, such as [`post`](Self::post), may be called at any time, preferably between
+/// `advance` and `poll_frame`. Call [`poll_completion`](Self::poll_completion) and
 /// [`poll_target_event`](Self::poll_target_event) after `advance`.
 #[derive(Debug)]
 pub struct AriesNic {

@@ -59,7 +59,7 @@ impl Draws for HashDraws {
     const BY_LOAD: bool = false;
 }
 
-/// The less loaded of two different ports of a non-empty set.
+/// Draws two different ports of a non-empty set, and returns the less loaded one.
 #[inline]
 pub(super) fn pick_port<L: Draws>(
     ports: PortMask,

@@ -97,7 +97,7 @@ impl Core {
     }
 
     /// All state of a free-running core that packets leave behind, and the number of packets that
-    /// met no other.
+    /// bypassed the buffers.
     #[cfg(test)]
     pub(super) fn left_behind(&self) -> (String, u64) {
         tiles!(self, tiles => (

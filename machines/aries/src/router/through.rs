@@ -1,4 +1,4 @@
-//! The bypass of packets that meet no other: the stages handle such a packet without the buffers
+//! The bypass of packets that meet no other packet: the stages handle them without the buffers
 //! between them.
 //!
 //! Where wires take no time ([`grain`](super::grain)), packets reach the subswitches one after

@@ -33,16 +33,16 @@ counters! {
         reads_served,
         /// Announcements of traffic runs accepted.
         runs_announced,
-        /// Requests of other processors rejected: outside this memory.
+        /// Rejected requests of other processors: outside this memory.
         refused_out_of_range,
-        /// Requests of other processors rejected: unknown operation, or a malformed announcement.
+        /// Rejected requests of other processors: unknown operation, or a malformed announcement.
         refused_unsupported,
-        /// Requests of other processors rejected: no room for another traffic run.
+        /// Rejected requests of other processors: no room for another traffic run.
         refused_busy,
-        /// Requests of other processors rejected: announcement of a traffic run older than the
+        /// Rejected requests of other processors: announcement of a traffic run older than the
         /// latest of its source.
         refused_outdated,
-        /// Requests of other processors rejected: question about a traffic run that is unknown or
+        /// Rejected requests of other processors: question about a traffic run that is unknown or
         /// forgotten.
         refused_unknown_run,
         /// Times that requests stayed in the input queue because responses could not be sent.

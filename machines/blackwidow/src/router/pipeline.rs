@@ -14,9 +14,9 @@
 //!
 //! Packets compete at three points: the grants of the row bus, of a subswitch output and of the
 //! output multiplexer. Between two of these points a phit cannot be overtaken or delayed, so the
-//! stages in between are modelled as one delay. A phit cannot be delayed either in the four stages
-//! behind the multiplexer's grant. They are counted before the row-bus grant, so that a phit is
-//! passed to the link in the cycle in which it is granted.
+//! stages in between are modelled as one delay. Nor can a phit be delayed in the four stages after
+//! the multiplexer's grant. They are counted before the row-bus grant, so that a phit is passed to
+//! the link in the cycle in which it is granted.
 
 use crate::route::adaptive::{COLUMN_BUFFER_PHITS, ROW_BUFFER_PHITS};
 use crate::route::registers::PORTS;

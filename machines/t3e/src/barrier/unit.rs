@@ -69,7 +69,7 @@ pub struct BarrierUnit {
     eureka_waits: bool,
     /// Whether an arrival waits for the router.
     arrival_waits: bool,
-    /// Whether a eureka was notified since the last barrier.
+    /// Whether the network reported a eureka since the last barrier.
     told: bool,
     barriers: u64,
     eurekas: u64,
@@ -100,7 +100,7 @@ impl BarrierUnit {
         self.barriers
     }
 
-    /// Number of eurekas that the network notified, at most one per barrier, in any state.
+    /// Number of eurekas that the network reported, at most one per barrier, in any state.
     #[inline]
     pub const fn eurekas(&self) -> u64 {
         self.eurekas

@@ -43,7 +43,7 @@ pub(super) struct BarrierRun {
     last: Time,
     joined: u64,
     seen: bool,
-    /// Whether a eureka was notified since the last barrier.
+    /// Whether the network reported a eureka since the last barrier.
     told: bool,
     stopping: bool,
     check: Option<Check>,

@@ -31,7 +31,7 @@ pub struct Dependencies<'a> {
     waits: Vec<u16>,
 }
 
-/// Channels that wait for each other in a circle.
+/// A cycle of channels that wait for each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Circle(pub Vec<(Place, Direction, u8)>);
 
@@ -48,10 +48,10 @@ impl fmt::Display for Circle {
 impl std::error::Error for Circle {}
 
 /// Checks that packets routed by `tables` and `registers` can never wait for each other in a
-/// circle.
+/// cycle.
 ///
 /// # Errors
-/// A possible circle.
+/// A possible cycle.
 ///
 /// # Panics
 /// If a node has no registers.
@@ -122,7 +122,7 @@ impl<'a> Dependencies<'a> {
         }
     }
 
-    /// A shortest circle, if there is one.
+    /// A shortest dependency cycle, if there is one.
     pub fn circle(&self) -> Option<Circle> {
         let named = |number: usize| {
             let node = (number / PER_NODE) as u32;

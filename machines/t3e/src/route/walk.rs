@@ -53,7 +53,7 @@ pub fn walk(
     let mut channels = Vec::new();
     let mut node = from;
     let mut arrival = Err(entry.initial);
-    // A packet that takes a channel twice takes it for ever.
+    // A packet that takes a channel twice takes it forever.
     let most = shape.nodes() as usize * Direction::ALL.len() * 2;
     while channels.len() <= most {
         let (direction, vc) = match decide(&registers[node as usize], &entry.tag, arrival) {

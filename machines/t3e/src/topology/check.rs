@@ -13,7 +13,7 @@ pub const MAX_FOLLOWED: u32 = 1_024;
 /// The structure is checked first: name, numbers, and whether look-up tables can describe it. Then
 /// the tables are generated. Every pair of nodes without a path is a mistake, unless a defect
 /// isolates one of the two. Finally the channels that packets hold while they wait for others are
-/// searched for a circle.
+/// searched for a cycle.
 pub(super) fn within(torus: &Torus, effort: Effort) -> (Mistakes, bool) {
     let mut mistakes = torus.graph.judge_name();
     mistakes.extend(structure(torus));
@@ -44,8 +44,8 @@ pub(super) fn within(torus: &Torus, effort: Effort) -> (Mistakes, bool) {
     (mistakes, followed)
 }
 
-/// A circle of channels in which packets routed by these entries can wait, if each router has any
-/// one of these register sets.
+/// A cycle of channels in which packets routed by these entries can wait for each other, if each
+/// router has any one of these register sets.
 pub(super) fn circle(
     torus: &Torus,
     registers: &[&[RouteRegisters]],

@@ -213,7 +213,7 @@ struct Found<'a> {
     datelines: [u8; 2],
     /// Tables of + and of -, by ordinate.
     entries: &'a [[u8; 2]],
-    /// The tables before the search: time of crossing.
+    /// The tables before the search: the time-of-crossing assignment.
     plain: VcTables,
     tables: VcTables,
 }
@@ -335,7 +335,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Tables and imbalances of all kinds of rings, and whether packets can wait in a circle.
+/// Tables and imbalances of all kinds of rings, and whether packets can deadlock.
 fn text(torus: &Torus, kinds: &[Found<'_>], circle: Option<&str>) -> String {
     let mut out = format!("{}: virtual-channel tables\n", torus.graph.name);
     for kind in kinds {

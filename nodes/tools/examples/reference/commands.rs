@@ -12,7 +12,6 @@ const DEEPEST: usize = 34;
 
 /// A command or script with its help.
 pub struct Tool {
-    /// The words of the call.
     pub words: Vec<String>,
     /// Output of `--help`, wrapped to the page.
     pub help: String,

@@ -1,4 +1,4 @@
-//! A network in the view of other tools: nodes and links, without router configuration.
+//! A network as other tools see it: nodes and links, without router configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -48,7 +48,8 @@ impl Candidate {
     }
 }
 
-/// All candidates for this outline.
+/// Generated networks that may have this outline, those with few options first, then the bundled
+/// ones.
 fn candidates(outline: &Outline) -> impl Iterator<Item = Candidate> {
     let generators = machines()
         .machines()

@@ -76,8 +76,8 @@ impl Wires {
         match (has("netem"), has("nft")) {
             (true, _) => (Some(Self::Netem), None),
             (false, true) => {
-                let why = "this kernel has no netem: impairments are limited to losing frames with \
-                           nftables";
+                let why = "this kernel has no netem: impairments are limited to dropping frames \
+                           with nftables";
                 (Some(Self::Nft), Some(why.to_owned()))
             }
             (false, false) => {

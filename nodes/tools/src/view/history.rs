@@ -75,7 +75,7 @@ impl History {
     }
 }
 
-/// Memory of a line, most of which are changes of numbers.
+/// Approximate memory of a line: its text and its changed numbers, the bulk of most lines.
 fn bytes_of(line: &Line, text: &str) -> usize {
     text.len() + size_of_val(&line.v[..])
 }

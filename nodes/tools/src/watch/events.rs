@@ -152,7 +152,7 @@ impl Teller<'_> {
         self.node.silent.is_none()
     }
 
-    /// Compares the node with its last known state.
+    /// Adds an event for each difference from the last known state.
     fn compare(&mut self, earlier: &NodeSample) {
         let restarted = matches!((earlier.pid, self.node.pid), (Some(a), Some(b)) if a != b);
         if restarted {

@@ -34,7 +34,6 @@ impl<M: CycleModel> TerminalNode<M> {
         }
     }
 
-    /// The link end of a port.
     pub(super) fn end(&self, port: PortId) -> Option<&M::End> {
         (port == 0).then(|| self.link.end())
     }

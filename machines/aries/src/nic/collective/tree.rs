@@ -56,7 +56,7 @@ pub struct CollectiveTree {
 }
 
 impl CollectiveTree {
-    /// The part of `rank` in a tree over `nodes` (in order of rank), with the default patience.
+    /// The tree as `rank` sees it, over `nodes` (in order of rank), with the default patience.
     /// `None` as for [`TreePosition::new`].
     pub fn of_rank(
         nodes: &[Target],

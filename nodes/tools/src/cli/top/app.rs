@@ -141,7 +141,6 @@ impl App {
         }
     }
 
-    /// The visible page.
     pub fn page(&self) -> &Page {
         self.picked.last().unwrap_or(&self.bases[self.base])
     }
@@ -248,7 +247,6 @@ impl App {
         found.or_else(|| (!keys.is_empty()).then_some(0))
     }
 
-    /// The key of the selected row.
     fn selected_key(&self) -> Option<String> {
         let at = self.selected()?;
         self.keys().into_iter().nth(at)

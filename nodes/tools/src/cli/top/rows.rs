@@ -253,7 +253,6 @@ pub fn links(
 
 #[derive(Clone, Debug)]
 pub struct NodeRow {
-    /// The sample of the node.
     pub node: NodeSample,
     /// Rates of the node since the last sample.
     pub rates: NodeRates,

@@ -20,7 +20,6 @@ pub struct Look {
     pub events: Vec<LabEvent>,
 }
 
-/// A task for the thread.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Task {
     /// Send a command to a node.
@@ -37,7 +36,6 @@ pub struct Order {
     pub what: String,
 }
 
-/// News from the thread.
 #[derive(Debug)]
 pub enum News {
     Look(Box<Look>),
@@ -55,7 +53,6 @@ pub enum News {
 
 /// The channels of the thread.
 pub struct Worker {
-    /// Tasks for the thread.
     pub tasks: Sender<Task>,
     /// Results of the thread.
     pub news: Receiver<News>,
