@@ -51,7 +51,7 @@ pub fn program(this: &mut Program) -> Outcome {
     let all = TICKETS * this.all.len() as u64;
     tickets.sort_unstable();
     if tickets.iter().any(|&ticket| ticket >= all) || !tickets.is_sorted_by(|a, b| a < b) {
-        return Err("a ticket was drawn twice, or is none".into());
+        return Err("a ticket was drawn twice, or is out of range".into());
     }
     // Only `all` distinct numbers below `all` have this sum of squares.
     let square = |n: &u64| n.wrapping_mul(*n);

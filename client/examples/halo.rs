@@ -186,7 +186,7 @@ pub fn program(this: &mut Program) -> Outcome {
     let expected = Grid::new(SIDE, SIDE, |x, y| whole.at(x0 + x, y0 + y));
     match tile.points == expected.points {
         true => Ok(()),
-        false => Err("the tile is not what one program makes of it".into()),
+        false => Err("the tile differs from the result of a single program".into()),
     }
 }
 

@@ -31,7 +31,7 @@ impl Program {
         self.nic.read(MESSAGE.offset, &mut message)?;
         match bytes == MESSAGE.bytes && message == expected(steps) {
             true => Ok(()),
-            false => Err(format!("after {steps} steps, the message is another").into()),
+            false => Err(format!("after {steps} steps, the message has changed").into()),
         }
     }
 

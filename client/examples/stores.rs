@@ -58,7 +58,9 @@ pub fn program(this: &mut Program) -> Outcome {
         let mut back = [0; LINE as usize];
         this.nic.read(BACK, &mut back)?;
         if back != line(rank, to) {
-            return Err(format!("what was stored at program {to} is loaded otherwise").into());
+            return Err(
+                format!("the data loaded from program {to} differ from those stored").into(),
+            );
         }
     }
     let begin = Instant::now();
@@ -73,7 +75,7 @@ pub fn program(this: &mut Program) -> Outcome {
         let mut found = [0; LINE as usize];
         this.nic.read(theirs, &mut found)?;
         if found != line(from, rank) {
-            return Err(format!("program {from} has stored something else").into());
+            return Err(format!("program {from} has stored wrong data").into());
         }
     }
     if this.nic.operations().atomics {

@@ -78,7 +78,7 @@ impl Catalogue {
             machines,
             frames,
             |a, b| a.kind().code() == b.kind().code(),
-            "two kinds of frames have one code, by which they are told apart: choose a free one"
+            "two kinds of frames have one code, which must be unique: choose a free one"
         );
         Self { machines }
     }

@@ -33,7 +33,7 @@ impl Issuer for Taken {
 }
 
 /// Two targets with one address each; the first never responds, so the run continues with the
-/// second. Regression: it stalled for ever when the first was next.
+/// second. Regression: it stalled forever when the first was next.
 #[test]
 fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
     let now = Time::ZERO;
@@ -522,7 +522,7 @@ fn a_source_with_a_rate_is_woken_for_each_message() {
         assert!(taken.0.len() <= 1);
         answer(&mut driver, &mut taken, now, now, Answered::Written);
         if let Some(next) = driver.deadline() {
-            // A deadline in the past would spin for ever.
+            // A deadline in the past would spin forever.
             assert!(next > now);
             now = next;
         }

@@ -67,8 +67,8 @@ pub struct Options {
     #[arg(long, value_name = "B", value_delimiter = ',', default_value = "8",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(phitwire::nic::MAX_BLOCK_SIZE)))]
     pub size: Vec<u32>,
-    /// How packets choose their routes, where they can [default: adaptive0; puts below 8 bytes:
-    /// ordered]
+    /// Routing mode of the packets, on machines that offer a choice [default: adaptive0; puts
+    /// below 8 bytes: ordered]
     #[arg(long, value_enum, value_name = "MODE")]
     pub routing: Option<RoutingName>,
     /// Outstanding messages per sender [default: 2048, programs 256]
@@ -152,7 +152,7 @@ pub enum PatternName {
     Shuffle,
     /// To the NIC with the halves of the index bits exchanged
     Transpose,
-    /// To the NIC half-way round
+    /// To the NIC halfway round
     Tornado,
     /// To the NIC given by a random permutation
     Permutation,

@@ -54,7 +54,7 @@ pub enum Benchmark {
     Alltoall(AlltoallOptions),
 }
 
-/// What all benchmarks have.
+/// Options common to all benchmarks.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
     /// Lab
@@ -120,7 +120,7 @@ pub struct PairOptions {
     /// Outstanding messages [default: 1 for latency, 64 otherwise]
     #[arg(long, value_name = "W", value_parser = window())]
     pub window: Option<u32>,
-    /// How packets choose their routes, where they can
+    /// Routing mode of the packets, on machines that offer a choice
     #[arg(long, value_enum, value_name = "MODE")]
     pub routing: Option<RoutingName>,
     #[command(flatten)]
@@ -154,7 +154,7 @@ pub struct GoodputOptions {
     /// Outstanding messages
     #[arg(long, value_name = "W", default_value_t = 64, value_parser = window())]
     pub window: u32,
-    /// Draw goodput and latency over loss
+    /// Plot goodput and latency against loss
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
 }
@@ -214,7 +214,7 @@ impl FromStr for Loss {
     }
 }
 
-/// `--op` of benchmarks of two.
+/// `--op` of benchmarks of two NICs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum PairOp {
     /// Acknowledged remote writes
@@ -261,7 +261,7 @@ pub struct SetOptions {
     /// Outstanding messages per NIC
     #[arg(long, value_name = "W", default_value_t = 512, value_parser = window())]
     pub window: u32,
-    /// How packets choose their routes, where they can
+    /// Routing mode of the packets, on machines that offer a choice
     #[arg(long, value_enum, value_name = "MODE")]
     pub routing: Option<RoutingName>,
     #[command(flatten)]

@@ -169,7 +169,7 @@ fn what_is_refused_says_why_and_a_dead_network_interface_is_noticed() {
     assert_eq!(end(&mut a, 20).0, Status::Length);
     a.deregister(21, handle + 7).unwrap();
     assert_eq!(end(&mut a, 21).0, Status::NotYours);
-    // Kill the peer: requests must time out rather than wait for ever.
+    // Kill the peer: requests must time out rather than wait forever.
     let mut child = pair.lab.take("nic1");
     child.kill().unwrap();
     child.wait().unwrap();

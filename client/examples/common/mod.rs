@@ -149,7 +149,7 @@ impl Program {
         }
         loop {
             let Some(completion) = self.nic.wait(Some(PATIENCE))? else {
-                return Err("what had to come did not".into());
+                return Err("an expected completion did not arrive".into());
             };
             match wanted(&completion) {
                 Some(found) => return Ok(found),
@@ -258,7 +258,7 @@ impl Program {
                 .ok_or("a message from an unknown rank")? = Some(word);
         }
         let words: Option<Vec<u64>> = words.into_iter().collect();
-        words.ok_or_else(|| "somebody told twice, and somebody not".into())
+        words.ok_or_else(|| "one rank reported twice, another not at all".into())
     }
 
     /// Exchanges a word with all others, outside of the network.

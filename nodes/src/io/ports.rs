@@ -44,7 +44,7 @@ pub struct Ports {
 
 impl Ports {
     /// # Panics
-    /// If a port is 64 or above or comes twice: the topology's validation excludes both.
+    /// If a port is 64 or above, or appears twice: the topology's validation excludes both.
     pub fn new(sockets: Vec<PortSocket>) -> Self {
         let mut index_of = [NONE; MAX_PORTS];
         for (index, socket) in sockets.iter().enumerate() {

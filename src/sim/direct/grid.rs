@@ -72,7 +72,10 @@ impl GridPattern {
             Self::Rotation => (alike(), "the same size in all dimensions"),
             Self::BitReverse | Self::Shuffle => {
                 let places: u64 = size.iter().map(|&size| u64::from(size)).product();
-                (places.is_power_of_two(), "a power of two of nodes")
+                (
+                    places.is_power_of_two(),
+                    "a number of nodes that is a power of two",
+                )
             }
             Self::Complement | Self::Tornado | Self::Opposite => (true, ""),
         };
@@ -282,7 +285,7 @@ mod tests {
         ] {
             assert_eq!(pattern.image(&from, &[8, 8, 8]), to, "{pattern:?}");
         }
-        // An odd ring has no opposite: its two half-way positions are one hop apart.
+        // An odd ring has no opposite: its two halfway positions are one hop apart.
         assert_eq!(P::Tornado.image(&[4, 0], &[5, 2]), [1, 0]);
         assert_eq!(P::Opposite.image(&[4, 0], &[5, 2]), [1, 1]);
     }

@@ -76,7 +76,7 @@ pub enum MailError {
     Phit,
     #[error("no link returns such credits")]
     Credits,
-    #[error("link {0} does not lead from the sender to this part, or comes twice")]
+    #[error("link {0} does not lead from the sender to this part, or appears twice")]
     Link(u32),
     #[error("the number of a link's end is {0}")]
     End(u8),

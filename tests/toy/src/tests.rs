@@ -134,7 +134,7 @@ fn every_message_comes_once_over_bad_wires() {
     );
 }
 
-/// Runs a ring at the chip's own depths, with all NICs sending half-way round at full rate. Returns
+/// Runs a ring at the chip's own depths, with all NICs sending halfway round at full rate. Returns
 /// whether everything is acknowledged in time.
 fn a_full_ring_comes_to_its_end(bubble: u64) -> bool {
     let settings = Settings {

@@ -1,4 +1,4 @@
-//! Connected routers: no packet is lost, and none is stuck for ever.
+//! Connected routers: no packet is lost, and none is stuck forever.
 
 use core::array;
 

@@ -9,8 +9,7 @@ use core::str::FromStr;
 /// arrangement maps each slot to a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Arrangement {
-    /// Slot k leads to group k, or to group k + 1 if that is not below the own group
-    /// ("consecutive").
+    /// Slot k of group i leads to group k if k < i, otherwise to group k + 1 ("consecutive").
     #[default]
     Absolute,
     /// Slot k of group i leads to group i + k + 1 ("palm tree").

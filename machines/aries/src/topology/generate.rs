@@ -314,8 +314,8 @@ impl Generator {
         links
     }
 
-    /// Green and black links of a group. The port to peer p is p, or p - 1 if p is above the own
-    /// number.
+    /// Green and black links of a group. The port to peer p is p, or p - 1 if p is above the
+    /// router's own number.
     fn links_inside(&self, shape: &Shape, group: u16, links: &mut Vec<DragonflyLink>) {
         let router = |chassis: u8, blade: u8| shape.router(group, chassis * shape.blades + blade);
         for chassis in 0..shape.chassis {

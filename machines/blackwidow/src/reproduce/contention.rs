@@ -179,7 +179,7 @@ fn assumptions(permutations: u64) -> Vec<String> {
          paper for np = 4, 8 and 16."
             .into(),
         "Torus: minimal, X then Y then Z. The paper does not say in which direction packets go \
-         half-way around a ring; here, even positions go forward and odd ones backward, which \
+         halfway around a ring; here, even positions go forward and odd ones backward, which \
          fits the paper best."
             .into(),
         "In each permutation about one processor sends to itself, which loads no link.".into(),

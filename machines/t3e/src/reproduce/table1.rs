@@ -223,7 +223,7 @@ fn assumptions() -> Vec<String> {
          since nearly equal optima exist. Of the seeds 1 to 20, 18 meet this; 5 and 16 end in an \
          optimum with one figure slightly above the paper's."
             .into(),
-        "The paper leaves open: routes are minimal; half-way around a ring, even ordinates go + \
+        "The paper leaves open: routes are minimal; halfway around a ring, even ordinates go + \
          and odd ones -; averages count links between sub-rings as balanced; in a ring of 32 with \
          eight entries the whole ring weighs 30 in the objective, which fits the paper's figures."
             .into(),

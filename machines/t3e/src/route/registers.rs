@@ -20,7 +20,7 @@ pub struct RouteRegisters {
     /// 8. The bit of the router's own ordinate is for final hops.
     pub vc_tables: [u8; 6],
     /// Ordinates that no node on the lines through this router has, by dimension, one bit each:
-    /// packets for them would circulate for ever. The machine has no such registers; see
+    /// packets for them would circulate forever. The machine has no such registers; see
     /// `docs/guide/src/deviations.md`.
     pub absent: [u32; 3],
 }

@@ -1,7 +1,7 @@
 //! Packets that a router has taken from the network because their path has failed.
 //!
 //! Packets carry absolute addresses (T3E sec. 2), and no router on the path changes them here. So a
-//! packet for a failed link would block there for ever, with all packets behind it. Instead the
+//! packet for a failed link would block there forever, with all packets behind it. Instead the
 //! router moves it to the memory of its node, as if the packet were for its processor, and resends
 //! it by its own look-up table once that has a path: see `docs/guide/src/deviations.md`.
 

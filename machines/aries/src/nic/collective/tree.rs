@@ -12,7 +12,7 @@ use phitwire::time::Duration;
 pub struct TreePosition {
     /// The rank to which the partial result is sent; `None` for the root.
     pub parent: Option<u32>,
-    /// The ranks whose partial results are combined, in this order, after the own contribution.
+    /// The ranks whose partial results are combined, in this order, after this rank's contribution.
     pub children: Vec<u32>,
 }
 

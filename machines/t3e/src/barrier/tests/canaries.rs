@@ -84,7 +84,7 @@ fn a_lost_message_is_noticed() {
             }
         }
     }
-    // If the only trigger or its notification is lost, watching processors wait for ever.
+    // If the only trigger or its notification is lost, watching processors wait forever.
     for kind in [Kind::Eureka, Kind::EurekaDone] {
         let found = sabotaged(EUREKA, Sabotage::Drop(kind, 0), true);
         assert_eq!(found, Err(Violation::Stuck));

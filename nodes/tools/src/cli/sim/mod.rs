@@ -118,7 +118,7 @@ pub struct SimArgs {
     csv: Option<PathBuf>,
     #[command(flatten)]
     record: RecordOptions,
-    /// Draw latency and accepted load over offered load
+    /// Plot latency and accepted load against offered load
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     /// Write the latencies in HdrHistogram's text format, in cycles; for several points one file
