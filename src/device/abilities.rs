@@ -37,7 +37,6 @@ pub enum LinkFault {
     /// From now on flips each bit of a transmit lane with this probability, above the layer that
     /// resends: no resend repairs it.
     LaneNoise {
-        /// The lane.
         lane: u8,
         /// Error probability of each bit.
         per_bit: Probability,

@@ -30,7 +30,6 @@ impl<E: Any + fmt::Debug + PartialEq + Send + Sync> OwnEvent for E {
     }
 }
 
-/// An event of a device.
 #[derive(Clone)]
 pub enum DeviceEvent {
     Link {

@@ -52,7 +52,6 @@ impl Graph {
             .collect()
     }
 
-    /// The name of a node.
     pub fn node_name(&self, node: NodeRef) -> Cow<'static, str> {
         match node {
             NodeRef::Chip(chip) if chip < self.chips => Cow::Owned(format!("r{chip}")),

@@ -57,7 +57,6 @@ pub enum Way {
 pub struct Followed {
     pub from: NodeRef,
     pub to: NodeRef,
-    /// Whether the packet is a response.
     pub response: bool,
     /// Identity: distinguishes the packet from others.
     pub identity: u64,

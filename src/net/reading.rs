@@ -1,4 +1,4 @@
-//! From TOML to a network: the parts of descriptions common to all machines.
+//! Reads networks from TOML: the parts of descriptions common to all machines.
 
 use core::ops::Range;
 use std::collections::HashMap;

@@ -135,7 +135,7 @@ impl LateLines {
     }
 }
 
-/// Sequence comparison modulo 2^32: half of all numbers are before any other.
+/// Sequence comparison modulo 2^32: a number is before the next 2^31 numbers.
 const fn is_before(number: u32, other: u32) -> bool {
     number.wrapping_sub(other) > 1 << 31
 }

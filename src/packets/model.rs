@@ -126,7 +126,7 @@ impl<M: PacketModel> PacketTerminal<M> {
     }
 }
 
-/// A network of model `M` as the maker of its nodes.
+/// Builds the nodes of a network of model `M`.
 struct Of<'a, M: PacketModel>(&'a M::Topology);
 
 impl<M: PacketModel> Nodes<M> for Of<'_, M> {

@@ -22,7 +22,6 @@ pub struct Reproduction {
 /// Runs a range of trials, by number; the implementation combines the counts.
 pub type Part<'p> = &'p (dyn Fn(Range<u64>) + Sync);
 
-/// Settings of a run.
 #[derive(Clone, Copy)]
 pub struct Settings<'s> {
     /// Seed of all random numbers.

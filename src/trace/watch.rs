@@ -34,7 +34,6 @@ pub struct Opening {
     pub key: u64,
     /// See [`Passage::identity`].
     pub identity: Option<u64>,
-    /// Whether the packet is a response.
     pub response: bool,
     /// Length of the packet in phits or flits.
     pub units: Option<u8>,

@@ -14,7 +14,6 @@ use thiserror::Error;
 /// Timeout of a process's reply, which it sends between two turns of its event loop.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Router,

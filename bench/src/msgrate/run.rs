@@ -61,7 +61,6 @@ pub enum RunError {
     /// There are more pairs than NICs for them.
     #[error("{pairs} pairs need two NICs each: there are enough for only {most}")]
     Pairs {
-        /// The requested number of pairs.
         pairs: usize,
         /// The largest possible number of pairs.
         most: usize,

@@ -101,7 +101,6 @@ pub fn head(benchmark: &Benchmark, who: &str) -> String {
     format!("# phitwire {name}, lab {lab}: {what}\n# {who}\n{titles}")
 }
 
-/// The figures of a row.
 pub fn point_row(row: &PointRow) -> String {
     let outcome = &row.outcome;
     let hundredths = |value: f64| format!("{value:.2}");
@@ -121,7 +120,6 @@ pub fn point_row(row: &PointRow) -> String {
     })
 }
 
-/// The figures of a row.
 pub fn goodput_row(goodput: &GoodputRow) -> String {
     let outcome = &goodput.row.outcome;
     let latency = &outcome.latency_us;
@@ -135,7 +133,6 @@ pub fn goodput_row(goodput: &GoodputRow) -> String {
     ])
 }
 
-/// The figures of a row.
 pub fn collective_row(row: &CollectiveRow) -> String {
     let latency = &row.latency_us;
     let times = [row.mean_us, latency.p50, latency.p99, latency.max];
@@ -162,7 +159,6 @@ pub fn collective_row(row: &CollectiveRow) -> String {
     line
 }
 
-/// The figures of a row.
 pub fn unit_row(row: &UnitRow) -> String {
     let is_eureka = row.benchmark == "eureka";
     let (latency, count) = match is_eureka {

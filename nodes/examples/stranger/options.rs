@@ -5,14 +5,14 @@ use clap::{Parser, ValueEnum};
 /// Kind of frames to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
-    /// A share of the link's own frames once more, unchanged, later.
+    /// Late, unchanged copies of a share of the link's own frames.
     Copies,
     /// The link's own frames, recorded for a while, over and over.
     Replay,
-    /// The link's own frames with another epoch, link, fabric or end in their header, its check
-    /// right.
+    /// The link's own frames with another epoch, link, fabric or end in their header, and a valid
+    /// check.
     Foreign,
-    /// The link's own frames with fewer lanes in their header, its check right.
+    /// The link's own frames with fewer lanes in their header, and a valid check.
     Lanes,
     /// Training frames of this session that ask for fewer lanes.
     Asks,

@@ -41,7 +41,7 @@ pub enum Request {
         register: Register,
         value: u64,
     },
-    /// Makes a fault.
+    /// Injects a fault.
     Fault(Fault),
     /// Holds a NIC for the client's runs until this connection closes, for whatever reason. Until
     /// then no other client can start a run there, and all its runs end with the connection.

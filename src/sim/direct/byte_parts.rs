@@ -9,7 +9,6 @@ use super::part::{Command, LocalPart, Part};
 use super::parts::{Assembly, Parts};
 use super::summary::{Section, Summary};
 
-/// Parts that exchange bytes.
 pub struct ByteParts {
     parts: Vec<Box<dyn Part>>,
     /// Why the parts no longer run.

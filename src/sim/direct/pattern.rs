@@ -66,7 +66,6 @@ pub enum PatternError {
     Grid {
         pattern: &'static str,
         need: &'static str,
-        /// The grid's size.
         size: String,
     },
     #[error("with this pattern no processor of this topology sends")]

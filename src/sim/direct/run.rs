@@ -55,7 +55,6 @@ pub enum SimPhase {
     Empty,
 }
 
-/// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimProgress {
     pub phase: SimPhase,

@@ -32,7 +32,7 @@ pub(crate) const RUN_BLOCK_CODE: u8 = 12;
 /// after 4 ms without an acknowledgement.
 const WORK_OF_A_TURN: u64 = 1 << 20;
 
-/// The rest of [`WORK_OF_A_TURN`].
+/// What is left of [`WORK_OF_A_TURN`] in this turn.
 #[derive(Debug)]
 pub(crate) struct BlockWork {
     left: u64,

@@ -6,7 +6,6 @@ use crate::sim::direct::model::CycleModel;
 use crate::time::Time;
 
 pub(super) enum EncodedNode<M: CycleModel> {
-    /// A router chip.
     Router(Box<M::Router>),
     /// A terminal behind a link.
     TerminalNode(Box<TerminalNode<M>>),
