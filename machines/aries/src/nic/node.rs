@@ -17,9 +17,9 @@ use super::responder::Responder;
 use super::transaction::{RemoteEvent, Ssid};
 use super::virtual_handle::{VirtualHandleError, VirtualHandles};
 use super::virtual_node::VirtualNodes;
-use crate::link::{AriesInput, AriesLcb};
+use crate::link::AriesLcb;
 use phitwire::kit::Events;
-use phitwire::link::{LinkEvent, LinkPort};
+use phitwire::link::{LinkEvent, NodeLink};
 use phitwire::nic::memory::Memory;
 use phitwire::nic::traffic_report::TrafficReport;
 use phitwire::nic::traffic_spec::{SpecError, TrafficSpec};
@@ -57,7 +57,7 @@ pub enum AriesNicEvent {
 #[derive(Debug)]
 pub struct AriesNic {
     config: AriesNicConfig,
-    link: LinkPort<AriesLcb>,
+    link: AriesLcb,
     pub(super) interface: Interface,
     /// The packet last taken out of the input buffer.
     arrived: PacketBuf,
@@ -76,7 +76,7 @@ impl AriesNic {
     /// A NIC whose link begins its initialisation at `now`.
     pub fn new(config: AriesNicConfig, now: Time) -> Self {
         Self {
-            link: LinkPort::new(config.link.clone(), now),
+            link: AriesLcb::new(config.link.clone(), now),
             interface: Interface::new(&config, now),
             arrived: PacketBuf::new(),
             responses: Answers::new(config.joined_answers),
@@ -176,11 +176,6 @@ impl AriesNic {
     /// Requests whose callers wait for a response.
     pub fn outstanding(&self) -> u32 {
         self.interface.requester.outstanding.slab.used()
-    }
-
-    /// The link with its unread input.
-    pub(super) fn link_port(&self) -> &LinkPort<AriesLcb> {
-        &self.link
     }
 
     /// Responses waiting for the link.
@@ -309,12 +304,12 @@ impl AriesNic {
 
     /// The link control block.
     pub fn lcb(&self) -> &AriesLcb {
-        self.link.end()
+        &self.link
     }
 
-    /// The link control block and its input buffer, for fault commands.
-    pub fn lcb_mut(&mut self) -> (&mut AriesLcb, &mut AriesInput) {
-        self.link.parts_mut()
+    /// The link control block, for fault commands.
+    pub fn lcb_mut(&mut self) -> &mut AriesLcb {
+        &mut self.link
     }
 
     /// Counters, without the link's.
@@ -331,7 +326,7 @@ impl AriesNic {
     /// Moves packets onto the link, responses and requests in turn, so that neither incoming
     /// requests nor our own can starve the other.
     pub(super) fn flush(&mut self) {
-        let (lcb, responses) = (self.link.end_mut(), &mut self.responses);
+        let (lcb, responses) = (&mut self.link, &mut self.responses);
         let requester = &mut self.interface.requester;
         responses.close();
         let mut idle = false;
@@ -407,7 +402,7 @@ impl AriesNic {
 #[inline]
 fn push(lcb: &mut AriesLcb, vc: usize, packet: &PacketBuf) -> bool {
     let flits = packet.as_slice();
-    let can = lcb.can_begin(vc, flits.len());
+    let can = lcb.wire().can_begin(vc, flits.len());
     if can {
         lcb.push_packet(flits);
     }
@@ -451,7 +446,9 @@ impl Node for AriesNic {
             self.responses.push_vacant();
         }
         self.flush();
-        while self.lcb().backlog_flits() < TRANSFER_BACKLOG && self.interface.issue_transfers(now) {
+        while self.link.wire().backlog_flits() < TRANSFER_BACKLOG
+            && self.interface.issue_transfers(now)
+        {
             self.flush();
         }
         self.link.give_back();
