@@ -4,42 +4,40 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use joined::{Joined, links};
-use phitwire::link::LinkControlBlock;
+use phitwire::link::NodeLink;
 use phitwire::time::{Duration, Time};
 use phitwire_aries::link::STANDARD;
-use phitwire_aries::link::{AriesInput, AriesLcb, AriesLinkConfig, SetProfile};
+use phitwire_aries::link::{AriesLcb, AriesLinkConfig, SetProfile};
 use phitwire_framing::aries::flit::{Flit, Head, NodeId, Routing};
 
 mod joined;
 
-struct End(AriesLcb, AriesInput);
+struct End(AriesLcb);
 
 impl joined::End for End {
     fn is_up(&self) -> bool {
-        self.0.can_begin(0, 1)
+        self.0.wire().can_begin(0, 1)
     }
     fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize> {
         self.0.poll_frame(now, buf)
     }
     fn handle_frame(&mut self, now: Time, bytes: &[u8]) {
-        self.0.handle_frame(now, bytes, &mut self.1);
+        self.0.handle_frame(now, bytes);
     }
     fn take(&mut self) {
         for vc in [0, 4] {
-            while let Some(flit) = self.1.pop(vc) {
+            while let Some(flit) = self.0.input_mut().pop(vc) {
                 black_box(flit);
             }
-            let freed = self.1.take_acks(vc);
-            self.0.vc_freed(vc, freed);
         }
+        self.0.give_back();
     }
 }
 
 fn pair(frame_bytes: usize) -> Joined<End> {
     let end = |link| {
         let config = AriesLinkConfig::new(link, SetProfile::live()).expect("a ready profile");
-        let input = AriesInput::new(&config);
-        End(AriesLcb::new(config, Time::ZERO), input)
+        End(AriesLcb::new(config, Time::ZERO))
     };
     Joined::up(links(STANDARD).map(end), frame_bytes)
 }
@@ -49,7 +47,7 @@ fn send(pair: &mut Joined<End>, packets: usize, request: &[Flit], response: &[Fl
     for (end, packet) in [request, response].into_iter().enumerate() {
         let lcb = &mut pair.ends[end].0;
         for _ in 0..packets {
-            let ready = lcb.can_begin(4 * end, packet.len());
+            let ready = lcb.wire().can_begin(4 * end, packet.len());
             assert!(ready, "credits come back with each burst");
             packet.iter().for_each(|flit| lcb.push(*flit));
         }

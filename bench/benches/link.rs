@@ -4,49 +4,44 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use joined::{Joined, links};
-use phitwire::link::LinkControlBlock;
+use phitwire::link::NodeLink;
 use phitwire::time::{Duration, Time};
-use phitwire_blackwidow::link::STANDARD;
-use phitwire_blackwidow::link::{InputQueue, Lcb};
+use phitwire_blackwidow::link::{Lcb, STANDARD};
 use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{EopStatus, Vc};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 mod joined;
 
-struct End(Lcb, InputQueue);
+struct End(Lcb);
 
 impl joined::End for End {
     fn is_up(&self) -> bool {
-        self.0.can_begin(Vc::Request)
+        self.0.wire().can_begin(Vc::Request)
     }
     fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize> {
         self.0.poll_frame(now, buf)
     }
     fn handle_frame(&mut self, now: Time, bytes: &[u8]) {
-        self.0.handle_frame(now, bytes, &mut self.1);
+        self.0.handle_frame(now, bytes);
     }
     fn take(&mut self) {
-        while self.1.ready(Vc::Request) {
-            black_box(self.1.pop(Vc::Request));
+        while self.0.input().ready(Vc::Request) {
+            black_box(self.0.input_mut().pop(Vc::Request));
         }
-        let freed = self.1.take_acks(Vc::Request);
-        self.0.vc_freed(Vc::Request.index(), freed);
+        self.0.give_back();
     }
 }
 
 fn pair(frame_bytes: usize) -> Joined<End> {
-    let end = |config| {
-        let input = InputQueue::new(&config);
-        End(Lcb::new(config, Time::ZERO), input)
-    };
+    let end = |config| End(Lcb::new(config, Time::ZERO));
     Joined::up(links(STANDARD).map(end), frame_bytes)
 }
 
 fn send(pair: &mut Joined<End>, packets: usize, template: &[Phit]) {
     let lcb = &mut pair.ends[0].0;
     for _ in 0..packets {
-        let ready = lcb.can_begin(Vc::Request);
+        let ready = lcb.wire().can_begin(Vc::Request);
         assert!(ready, "credits come back with each burst");
         template.iter().for_each(|phit| lcb.push(*phit));
     }

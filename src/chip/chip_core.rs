@@ -8,10 +8,9 @@ use super::links::Links;
 use super::node::{Chip, ChipConfig};
 use crate::device::pipeline::Stage;
 use crate::device::{
-    DeviceEvent, LinkEnd, NodeAccount, PipelineReport, RegisterError, Registers, RemoteRegisters,
-    Rerouting,
+    DeviceEvent, NodeAccount, PipelineReport, RegisterError, Registers, RemoteRegisters, Rerouting,
 };
-use crate::link::{Change, LinkControlBlock, LinkEvent};
+use crate::link::{Change, LinkEvent, NodeLink};
 use crate::node::PortId;
 use crate::time::Time;
 use crate::trace::{Outlooks, Watch};
@@ -24,8 +23,8 @@ use crate::trace::{Outlooks, Watch};
 /// [`check_forward_progress`](Self::check_forward_progress), and [`poll_event`](Self::poll_event)
 /// until `None`. Ports and virtual channels are numbered from 0.
 pub trait ChipCore: Debug + Send + Sized + 'static {
-    /// The link control block of a port.
-    type End: LinkEnd;
+    /// The link control block at the chip's end of every link.
+    type End: NodeLink;
     /// Configuration registers of the core.
     type Registers;
     type Event: Into<DeviceEvent>;
@@ -37,7 +36,7 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
 
     /// A core for `config`, without the links. A core that supports a single grain may ignore the
     /// requested one.
-    fn new(config: &ChipConfig<Self::Registers, <Self::End as LinkControlBlock>::Config>) -> Self;
+    fn new(config: &ChipConfig<Self::Registers, <Self::End as NodeLink>::Config>) -> Self;
 
     /// The link of `port` changed its receive buffer.
     #[inline]

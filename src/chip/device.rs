@@ -8,8 +8,8 @@ use super::chip_core::ChipCore;
 use super::node::Chip;
 use crate::device::pipeline::Stage;
 use crate::device::{
-    Device, DeviceError, Kind, LinkEnd as _, LinkFault, LinkView, NodeAccount, PipelineReport,
-    Registers, RemoteRegisters, Rerouting,
+    Device, DeviceError, Kind, LinkFault, LinkView, NodeAccount, PipelineReport, Registers,
+    RemoteRegisters, Rerouting, break_link,
 };
 use crate::node::PortId;
 use crate::time::Time;
@@ -38,10 +38,8 @@ impl<C: ChipCore> Device for Chip<C> {
     }
 
     fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Result<(), DeviceError> {
-        self.with_lcb(now, port, |lcb, input| {
-            lcb.break_link(now, (port, fault), input)
-        })
-        .unwrap_or(Err(DeviceError::NoLink(port)))
+        self.with_lcb(now, port, |lcb| break_link(lcb, now, (port, fault)))
+            .unwrap_or(Err(DeviceError::NoLink(port)))
     }
 
     fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
@@ -49,7 +47,7 @@ impl<C: ChipCore> Device for Chip<C> {
             .for_each_counter(self.link_events_lost(), &mut *visit);
         let mut name = String::new();
         for (number, link) in self.links().iter() {
-            link.end().for_each_counter(&mut |counter, value| {
+            link.for_each_counter(&mut |counter, value| {
                 name.clear();
                 // Ignore the result: writing to a String cannot fail.
                 let _ = write!(name, "port{number}.{counter}");

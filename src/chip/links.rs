@@ -1,17 +1,17 @@
 //! The links of a chip.
 
-use crate::link::{LinkControlBlock, LinkPort};
+use crate::link::NodeLink;
 use crate::node::PortId;
 use crate::time::Time;
 
 /// The links of a chip, by port.
 #[derive(Debug)]
-pub struct Links<E: LinkControlBlock> {
-    ports: Vec<Option<Box<LinkPort<E>>>>,
+pub struct Links<E: NodeLink> {
+    ports: Vec<Option<Box<E>>>,
     in_use: u64,
 }
 
-impl<E: LinkControlBlock> Links<E> {
+impl<E: NodeLink> Links<E> {
     /// The links of a chip with ports below `ports`, training from `now`. A nonexistent or repeated
     /// port in `configured` is ignored.
     ///
@@ -29,45 +29,35 @@ impl<E: LinkControlBlock> Links<E> {
         };
         for (port, config) in configured {
             if let Some(slot @ None) = links.ports.get_mut(usize::from(port)) {
-                *slot = Some(Box::new(LinkPort::new(config, now)));
+                *slot = Some(Box::new(E::new(config, now)));
                 links.in_use |= 1 << port;
             }
         }
         links
     }
 
+    /// The link end of `port`, if it has a link.
     #[inline]
-    pub(crate) fn get(&self, port: usize) -> Option<&LinkPort<E>> {
+    pub fn end(&self, port: usize) -> Option<&E> {
         self.ports.get(port)?.as_deref()
     }
 
-    #[inline]
-    pub(crate) fn get_mut(&mut self, port: usize) -> Option<&mut LinkPort<E>> {
-        self.ports.get_mut(port)?.as_deref_mut()
-    }
-
-    /// The link control block of `port`, if it has a link.
-    #[inline]
-    pub fn end(&self, port: usize) -> Option<&E> {
-        self.get(port).map(LinkPort::end)
-    }
-
-    /// The link control block of `port`, if it has a link, for the sending side.
+    /// The link end of `port`, if it has a link, for the sending side.
     #[inline]
     pub fn end_mut(&mut self, port: usize) -> Option<&mut E> {
-        self.get_mut(port).map(LinkPort::end_mut)
+        self.ports.get_mut(port)?.as_deref_mut()
     }
 
     /// The receive buffer of `port`, if it has a link.
     #[inline]
     pub fn input(&self, port: usize) -> Option<&E::Input> {
-        self.get(port).map(LinkPort::input)
+        self.end(port).map(E::input)
     }
 
     /// The receive buffer of `port`, if it has a link, for reading.
     #[inline]
     pub fn input_mut(&mut self, port: usize) -> Option<&mut E::Input> {
-        self.get_mut(port).map(LinkPort::input_mut)
+        self.end_mut(port).map(E::input_mut)
     }
 
     /// Ports with a link, one bit each.
@@ -77,7 +67,7 @@ impl<E: LinkControlBlock> Links<E> {
     }
 
     /// The links and their ports.
-    pub fn iter(&self) -> impl Iterator<Item = (usize, &LinkPort<E>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &E)> {
         let ports = self.ports.iter().enumerate();
         ports.filter_map(|(number, port)| Some((number, port.as_deref()?)))
     }

@@ -7,7 +7,7 @@ use super::links::Links;
 use super::{Grain, RouterClock};
 use crate::device::RegisterError;
 use crate::kit::{Deadlines, bits};
-use crate::link::{LinkControlBlock, LinkEvent, LinkPort, ReceiveBuffer};
+use crate::link::{LinkEvent, NodeLink, ReceiveBuffer};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::time::{Duration, Time};
 
@@ -26,8 +26,7 @@ pub struct ChipConfig<R, L> {
     pub clock: RouterClock,
 }
 
-type LinkConfigOf<C> = <<C as ChipCore>::End as LinkControlBlock>::Config;
-type InputOf<C> = <<C as ChipCore>::End as LinkControlBlock>::Input;
+type LinkConfigOf<C> = <<C as ChipCore>::End as NodeLink>::Config;
 
 /// A router chip: a core, and a link at each port in use.
 ///
@@ -109,18 +108,15 @@ impl<C: ChipCore> Chip<C> {
         input.map_or(0, ReceiveBuffer::queued)
     }
 
-    /// Applies `command` to the link control block and receive buffer of `port` (faults,
-    /// thresholds), and updates the chip. `None` if the port has no link.
+    /// Applies `command` to the link end of `port` (faults, thresholds), and updates the chip.
+    /// `None` if the port has no link.
     pub fn with_lcb<R>(
         &mut self,
         now: Time,
         port: PortId,
-        command: impl FnOnce(&mut C::End, &mut InputOf<C>) -> R,
+        command: impl FnOnce(&mut C::End) -> R,
     ) -> Option<R> {
-        let answer = self.on_link(now, usize::from(port), |link| {
-            let (lcb, input) = link.parts_mut();
-            command(lcb, input)
-        })?;
+        let answer = self.on_link(now, usize::from(port), command)?;
         self.settle(now);
         Some(answer)
     }
@@ -177,10 +173,10 @@ impl<C: ChipCore> Chip<C> {
         &mut self,
         now: Time,
         port: usize,
-        act: impl FnOnce(&mut LinkPort<C::End>) -> R,
+        act: impl FnOnce(&mut C::End) -> R,
     ) -> Option<R> {
         self.catch_up(now);
-        let link = self.links.get_mut(port)?;
+        let link = self.links.end_mut(port)?;
         let answer = act(link);
         link.take_changes(|vc, change| self.core.changed(port, vc, change));
         self.touched |= 1 << port;
@@ -200,7 +196,7 @@ impl<C: ChipCore> Chip<C> {
 
     /// Passes on a link's credits and events; notes its deadline and whether it has frames to send.
     fn look_after(&mut self, now: Time, port: usize) {
-        let Some(link) = self.links.get_mut(port) else {
+        let Some(link) = self.links.end_mut(port) else {
             return;
         };
         link.give_back();
@@ -280,7 +276,7 @@ impl<C: ChipCore> Node for Chip<C> {
 
     fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize> {
         let port = usize::from(port);
-        let length = self.links.get_mut(port)?.poll_frame(now, buf);
+        let length = self.links.end_mut(port)?.poll_frame(now, buf);
         if length.is_none() {
             self.look_after(now, port);
             self.core.sent(port);

@@ -7,10 +7,7 @@ use phitwire_framing::carrier::frame::LinkEnd;
 
 use super::{Chip, ChipConfig, ChipCore, RouterClock};
 use crate::link::testing::rig::{Link, name};
-use crate::link::{
-    EndStatus, LinkClock, LinkConfig, LinkConfigBuilder, LinkControlBlock, LinkProfile,
-    ReceiveBuffer,
-};
+use crate::link::{LinkClock, LinkConfig, LinkConfigBuilder, LinkProfile, LinkView, NodeLink};
 use crate::node::{Node, PortId};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
@@ -29,7 +26,6 @@ pub trait Joining: Link {
 pub struct End<L: Link> {
     pub port: PortId,
     lcb: L::Lcb,
-    input: L::Input,
     /// Packets to send, or parts of them.
     pub queue: VecDeque<Vec<L::Word>>,
     /// Words received, per virtual channel; speculative delivery may leave half a packet.
@@ -54,11 +50,10 @@ fn link<L: Joining>(port: PortId, end: LinkEnd, paced: bool, epoch: u32) -> L::C
 
 impl<L: Joining> End<L> {
     pub fn new(port: PortId, paced: bool, epoch: u32, now: Time) -> Self {
-        let (lcb, input) = L::Lcb::new(link::<L>(port, LinkEnd::B, paced, epoch), now);
+        let lcb = L::Lcb::new(link::<L>(port, LinkEnd::B, paced, epoch), now);
         Self {
             port,
             lcb,
-            input,
             queue: VecDeque::new(),
             received: vec![Vec::new(); L::VCS],
             stuck: false,
@@ -70,7 +65,7 @@ impl<L: Joining> End<L> {
     }
 
     fn advance(&mut self, now: Time) {
-        self.lcb.handle_timers(now, &mut self.input);
+        self.lcb.handle_timers(now);
         self.exchange();
     }
 
@@ -79,7 +74,7 @@ impl<L: Joining> End<L> {
     }
 
     fn handle_frame(&mut self, now: Time, bytes: &[u8]) {
-        self.lcb.handle_frame(now, bytes, &mut self.input);
+        self.lcb.handle_frame(now, bytes);
     }
 
     fn exchange(&mut self) {
@@ -94,12 +89,11 @@ impl<L: Joining> End<L> {
                 .for_each(|word| L::push(&mut self.lcb, word));
         }
         for vc in 0..L::VCS {
-            while !self.stuck && L::len(&self.input, vc) > 0 {
-                self.received[vc].push(L::pop(&mut self.input, vc));
+            while !self.stuck && L::len(self.lcb.input(), vc) > 0 {
+                self.received[vc].push(L::pop(self.lcb.input_mut(), vc));
             }
         }
-        let Self { lcb, input, .. } = self;
-        input.take_freed(|vc, freed| lcb.vc_freed(vc, freed));
+        self.lcb.give_back();
     }
 }
 
@@ -123,7 +117,7 @@ where
     C: ChipCore,
     C::Event: Debug,
     Chip<C>: Node<Event = C::Event>,
-    L: Joining<Lcb = C::End, Config = <C::End as LinkControlBlock>::Config>,
+    L: Joining<Lcb = C::End, Config = <C::End as NodeLink>::Config>,
 {
     /// A chip of `config`, with links at `ports` instead of its own.
     pub fn new(

@@ -2,8 +2,7 @@
 
 use super::chip_core::ChipCore;
 use super::node::Chip;
-use crate::device::LinkView as _;
-use crate::link::EndStatus as _;
+use crate::link::LinkView as _;
 use crate::time::Time;
 use crate::trace::{Flow, Tracing, Watch, Watched};
 

@@ -1,4 +1,4 @@
-//! Faults of devices, and their optional capabilities.
+//! Optional capabilities of devices.
 
 use core::fmt;
 
@@ -7,41 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{DeviceError, RegisterError};
-use crate::link::ErrorInjection;
-use crate::link::impair::Probability;
 use crate::nic::{
     Abilities, BarrierReport, BarrierSpec, CollectiveReport, CollectiveSpec, TrafficReport,
     TrafficSpec,
 };
-use crate::time::{Duration, Time};
-
-/// Faults and repairs of a link. No machine's links support all of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkFault {
-    /// Damages the next packet before its check.
-    SoftError,
-    /// Takes the link down until [`Self::Up`].
-    Down,
-    /// Brings the link up again.
-    Up,
-    /// Resends everything unacknowledged.
-    ForceRetry,
-    /// Sends the next unit that has a CRC with a bad CRC.
-    BadCrc,
-    /// Reinitialises the lanes.
-    Reinit,
-    /// Loses the receive clock for this long.
-    LoseClock(Duration),
-    /// Injects bit errors from now on.
-    Inject(ErrorInjection),
-    /// From now on flips each bit of a transmit lane with this probability, above the layer that
-    /// resends: no resend repairs it.
-    LaneNoise {
-        lane: u8,
-        /// Error probability of each bit.
-        per_bit: Probability,
-    },
-}
+use crate::time::Time;
 
 /// The address or the name of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

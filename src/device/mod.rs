@@ -10,9 +10,9 @@
 
 mod abilities;
 mod account;
+mod break_link;
 mod error;
 mod event;
-mod link_view;
 pub mod pipeline;
 mod register_error;
 
@@ -24,15 +24,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use abilities::{
-    BarrierRuns, CollectiveRuns, LinkFault, RegisterInfo, RegisterName, Registers, RemoteRegisters,
-    Rerouting, Routing, TrafficRuns,
+    BarrierRuns, CollectiveRuns, RegisterInfo, RegisterName, Registers, RemoteRegisters, Rerouting,
+    Routing, TrafficRuns,
 };
-pub use account::{EndAccount, NodeAccount, Units};
+pub use account::NodeAccount;
+pub use break_link::break_link;
 pub use error::DeviceError;
 pub use event::{DeviceEvent, EventKind, OwnEvent};
-pub use link_view::{LinkEnd, LinkView};
 pub use pipeline::PipelineReport;
 pub use register_error::RegisterError;
+
+pub use crate::link::{EndAccount, LinkFault, LinkView, Units};
 
 use crate::nic::local::LocalPort;
 use crate::nic::{Probes, RemotePuts};

@@ -8,8 +8,7 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{LinkEnd, LinkView};
-use crate::link::{LinkPort, ReceiveBuffer};
+use crate::link::{LinkView, NodeLink, ReceiveBuffer};
 use crate::node::PortId;
 
 /// A name: static from a machine, owned from a deserialised report.
@@ -128,13 +127,13 @@ impl Stage {
 impl Stage {
     /// Adds the contents of the links' receive buffers, by port. The capacity is that of the
     /// largest: longer links may have larger buffers.
-    pub fn of_inputs<'a, E: LinkEnd>(
+    pub fn of_inputs<'a, E: NodeLink>(
         mut self,
-        ports: impl IntoIterator<Item = (usize, &'a LinkPort<E>)>,
+        ports: impl IntoIterator<Item = (usize, &'a E)>,
     ) -> Self {
         self = self.channels(E::VC_NAMES);
         for (number, port) in ports {
-            let offers = port.end().account().offers;
+            let offers = port.account().offers;
             self.capacity.resize(self.channels.len(), 0);
             for (room, &offered) in self.capacity.iter_mut().zip(&offers) {
                 *room = (*room).max(offered.into());

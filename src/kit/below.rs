@@ -1,12 +1,12 @@
 //! Indices that are known to be in range.
 
-/// `index`, which the caller guarantees to be below `N`. In release builds the remainder lets the
-/// compiler drop the bounds check; debug builds check the guarantee.
+/// `index`, checked to be below `N`, so that indexing an array of `N` needs no second check.
 ///
 /// # Panics
-/// In debug builds, if `index` is not below `N`.
+/// If `index` is not below `N`: the state that it comes from is broken, and another element would
+/// be a wrong one.
 #[inline(always)]
 pub const fn below<const N: usize>(index: usize) -> usize {
-    debug_assert!(index < N, "index out of range");
-    index % N
+    assert!(index < N, "an index from state is out of range");
+    index
 }

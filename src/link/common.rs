@@ -1,4 +1,5 @@
-//! State that every link end has: configuration, link state, handshake, counters, events.
+//! State that every link end has: configuration, link state, handshake, lanes, retry timer,
+//! counters, events.
 
 use phitwire_framing::carrier::frame::{FrameHeader, FrameKind};
 use phitwire_framing::carrier::lanes::swizzle_area;
@@ -7,8 +8,10 @@ use phitwire_framing::carrier::training::PATTERN_AT;
 use super::config::{LinkConfig, LinkProfile};
 use super::counters::LinkCounters;
 use super::event::{LinkEvent, LinkState};
+use super::lanes::LaneWatch;
 use super::liveness::Liveness;
-use super::training::{Handshake, Terms};
+use super::outgoing::Outgoing;
+use super::training::{Handshake, Refusal, Terms};
 use crate::kit::Events;
 use crate::time::Time;
 
@@ -18,7 +21,7 @@ pub const BAD_WORDS_UNTIL_DOUBT: u32 = 4;
 /// Maximum number of queued events; a new one then displaces the oldest.
 const MAX_EVENTS: usize = 64;
 
-/// The part of a link control block that all kinds of links share.
+/// The state of a link end that all kinds of links have.
 #[derive(Debug)]
 pub struct Common {
     pub config: LinkConfig,
@@ -26,6 +29,10 @@ pub struct Common {
     pub profile: LinkProfile,
     pub state: LinkState,
     pub handshake: Handshake,
+    /// Transmit lanes, and the timers for what the peer owes.
+    pub out: Outgoing,
+    /// Receive lanes.
+    pub lanes: LaneWatch,
     /// Training frames are sent until a frame arrives on the wanted lanes.
     pub(crate) asks_for_lanes: bool,
     /// We requested the peer's pattern to inspect the lanes. Unsolicited patterns prove nothing:
@@ -50,6 +57,8 @@ impl Common {
         let profile = config.profile.dilated(config.clock.dilation());
         Self {
             handshake: Handshake::new(config.epoch, terms, &profile, now),
+            out: Outgoing::new(0, &profile, now),
+            lanes: LaneWatch::new(0, config.lane_retry_threshold),
             state: LinkState::Training,
             asks_for_lanes: false,
             doubts_lanes: false,
@@ -63,6 +72,12 @@ impl Common {
             config,
             profile,
         }
+    }
+
+    /// Whether data flows: `link_active` of BlackWidow sec. 7.7.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.state == LinkState::Active
     }
 
     /// Advances `now`.
@@ -116,7 +131,11 @@ impl Common {
     }
 
     /// Starts a session in which this end transmits on `lanes`.
-    pub(crate) fn begin_session(&mut self, lanes: u8, now: Time) {
+    pub(super) fn begin_session(&mut self, lanes: u8, now: Time) {
+        debug_assert!(lanes != 0, "a session needs a lane in this direction");
+        self.out.restart(lanes, now);
+        self.lanes = LaneWatch::new(self.handshake.lanes, self.config.lane_retry_threshold);
+        self.lanes.told(self.handshake.told);
         self.asks_for_lanes = false;
         self.doubts_lanes = false;
         self.bad_words = 0;
@@ -133,6 +152,7 @@ impl Common {
 
     /// Records a change of the transmit lanes while `open` packets are unacknowledged.
     pub(crate) fn concede_lanes(&mut self, open: u64, now: Time) {
+        debug_assert!(self.is_active(), "lanes change within a session");
         // Another packet may be partly sent.
         self.conceded = Some((now, self.counters.tx_acked_packets + open + 1));
     }
@@ -144,6 +164,19 @@ impl Common {
             self.counters.tx_acked_packets <= proved
                 && at + self.profile.max_training_interval <= now
         })
+    }
+
+    /// A unit failed its check: `words` are its bits as they travel. Charges lanes if another copy
+    /// of it was kept.
+    pub fn unit_rejected(&mut self, number: u64, words: impl Iterator<Item = u32> + Clone) {
+        let charged = self.lanes.rejected(number, words);
+        self.lanes.note(charged, 1, &mut self.counters);
+    }
+
+    /// A unit passed its check. Charges lanes if a rejected copy of it was kept.
+    pub fn unit_accepted(&mut self, number: u64, words: impl Iterator<Item = u32>) {
+        let charged = self.lanes.accepted(number, words);
+        self.lanes.note(charged, 1, &mut self.counters);
     }
 
     pub(crate) fn ask_for_lanes(&mut self, now: Time) {
@@ -171,6 +204,7 @@ impl Common {
             .emit(buf)
             .expect("the buffer holds the longest control frame");
         self.send_through_cable(&mut buf[PATTERN_AT], training.header.lanes);
+        debug_assert!(length <= buf.len() && PATTERN_AT.end <= length);
         self.counters.tx_frames += 1;
         self.counters.tx_training_frames += 1;
         Some(length)
@@ -180,5 +214,102 @@ impl Common {
     #[inline]
     pub fn send_through_cable(&self, area: &mut [u8], lanes: u8) {
         swizzle_area(area, lanes, &self.config.cable);
+    }
+
+    /// A data frame was accepted; `missing`, if any, was requested again and has not arrived.
+    #[inline]
+    pub fn accepted(&mut self, missing: Option<u64>, now: Time) {
+        debug_assert!(self.is_active(), "only frames of a session are accepted");
+        let owed_since = self.out.owed_since;
+        self.liveness.missing(missing, now);
+        if let Some(after) = self.liveness.accepted(now, owed_since) {
+            self.report(LinkEvent::Heard { after });
+        }
+    }
+
+    /// An unusable frame arrived that may be the peer's.
+    pub fn unusable(&mut self, now: Time) {
+        let round_trip = self.out.round_trip.seen();
+        self.liveness.unusable(now, round_trip);
+    }
+
+    /// A frame arrived that is old, or counts as old.
+    pub fn stale(&mut self, now: Time) {
+        let round_trip = self.out.round_trip.seen();
+        self.counters.rx_stale_frames += 1;
+        self.liveness.stale(now, round_trip);
+    }
+
+    /// Something was acknowledged.
+    #[inline]
+    pub fn moves(&mut self) {
+        debug_assert!(
+            self.counters.tx_acked_packets <= self.counters.tx_packets,
+            "the peer acknowledges what it was sent"
+        );
+        if self.liveness.acknowledged() {
+            self.report(LinkEvent::Moves);
+        }
+    }
+
+    /// A data frame on `lanes` is plausible: settles on these lanes.
+    #[inline]
+    pub fn believes(&mut self, lanes: u8) {
+        debug_assert!(self.is_active(), "only frames of a session are believed");
+        self.lanes.settle(lanes);
+        if self.asks_for_lanes {
+            self.lanes_are_right();
+        }
+    }
+
+    /// A frame arrived on other lanes than our receive lanes.
+    pub(super) fn on_wrong_lanes(&mut self, lanes: u8, now: Time) {
+        let round_trip = self.out.round_trip.seen();
+        let is_old = self.lanes.may_be_old(lanes);
+        self.counters.drop_wrong_lanes += 1;
+        self.ask_for_lanes(now);
+        if is_old {
+            self.liveness.stale(now, round_trip);
+        } else {
+            self.liveness.unusable(now, round_trip);
+        }
+    }
+
+    /// Reports a stall: the peer is heard, but has acknowledged nothing since `owed_since`.
+    pub(super) fn watch_progress(&mut self, owed_since: Time, now: Time) {
+        if self.liveness.look_for_stall(owed_since, now) {
+            self.counters.stalls += 1;
+            self.report(LinkEvent::Stalled);
+        }
+    }
+
+    /// Refuses a frame from the wrong peer. While data flows, a stray frame changes nothing.
+    pub(super) fn refuse(&mut self, refusal: Refusal) {
+        let counters = &mut self.counters;
+        match &refusal {
+            Refusal::End(_) => counters.drop_wrong_end += 1,
+            Refusal::Fabric(_) => counters.drop_wrong_fabric += 1,
+            Refusal::Link(_) => counters.drop_wrong_link += 1,
+            Refusal::Peer(_) => counters.drop_wrong_peer += 1,
+        }
+        match self.state {
+            LinkState::Training => self.state.go(LinkState::Refused),
+            LinkState::Refused => {}
+            _ => return,
+        }
+        let message = refusal.message();
+        if self.handshake.complaint.as_deref() != Some(message) {
+            self.handshake.complaint = Some(message.to_owned());
+            self.report(LinkEvent::Refused {
+                message: message.to_owned(),
+            });
+        }
+    }
+
+    /// Retrains all lanes of an end that lost them.
+    pub(super) fn revive(&mut self, now: Time) {
+        debug_assert!(self.state == LinkState::Dead, "only a dead end is revived");
+        self.state.go(LinkState::Training);
+        self.handshake.restart(now);
     }
 }

@@ -82,6 +82,10 @@ impl SendCredits {
     pub fn give(&mut self, phits: u32) {
         assert!(phits <= self.used(), "more credits returned than taken");
         self.available += phits;
+        debug_assert!(
+            self.available <= self.offered,
+            "no more credits than buffers"
+        );
         self.freed = self.freed.wrapping_add(phits);
     }
 
@@ -161,6 +165,7 @@ impl FreedCount {
     /// The count to send, which marks it as sent.
     #[inline]
     pub fn tell(&mut self) -> u32 {
+        debug_assert!(self.told <= self.freed, "the count only grows");
         self.told = self.freed;
         self.count()
     }

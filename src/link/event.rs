@@ -52,7 +52,7 @@ pub enum DownReason {
 }
 
 /// An event of a link end, from
-/// [`LinkControlBlock::poll_event`](super::LinkControlBlock::poll_event).
+/// [`NodeLink::poll_event`](super::NodeLink::poll_event).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     /// Channel initialisation succeeded: `link_active` is asserted.

@@ -55,6 +55,7 @@ pub struct LaneWatch {
 
 impl LaneWatch {
     pub fn new(active: u8, threshold: u32) -> Self {
+        debug_assert!(active & !ALL_LANES == 0, "there are no other lanes");
         Self {
             active,
             first: active,
@@ -71,6 +72,10 @@ impl LaneWatch {
 
     /// Records that each of `lanes` was charged with `retries`.
     pub fn note(&mut self, lanes: u8, retries: u32, counters: &mut LinkCounters) {
+        debug_assert!(
+            lanes & !self.first == 0,
+            "only lanes of this session are charged"
+        );
         self.charged |= lanes != 0;
         for lane in 0..LANES {
             counters.lane_retries[lane] += u64::from(lanes >> lane & 1) * u64::from(retries);
@@ -107,6 +112,10 @@ impl LaneWatch {
             *kept = word;
             copy.len += 1;
         }
+        debug_assert!(
+            self.rejected.iter().all(|kept| kept.number != number),
+            "the earlier copy was compared and dropped"
+        );
         if self.rejected.len() == MAX_COPIES {
             self.rejected.remove(0);
         }
@@ -120,6 +129,7 @@ impl LaneWatch {
             return 0;
         };
         let copy = self.rejected.remove(index);
+        debug_assert!(self.rejected.len() < MAX_COPIES);
         let pairs = copy.words[..copy.len].iter().zip(words);
         let wrong = pairs.fold(0, |wrong, (bad, good)| wrong | (bad ^ good));
         self.charge(wrong)
@@ -173,6 +183,10 @@ impl LaneWatch {
                 self.lost[index].saturating_add(1)
             };
         }
+        debug_assert!(
+            charged & !self.active == 0,
+            "only active lanes are inspected"
+        );
         self.wrong = charged;
         charged
     }
@@ -212,6 +226,10 @@ impl LaneWatch {
     /// A frame on `lanes` was accepted.
     #[inline]
     pub fn settle(&mut self, lanes: u8) {
+        debug_assert!(
+            lanes != 0 && lanes & !self.active == 0,
+            "no lane comes back"
+        );
         self.settled = true;
         if lanes != self.active {
             self.active = lanes;
@@ -233,6 +251,7 @@ impl LaneWatch {
             )
         })?;
         self.active &= !(1 << worst);
+        debug_assert!(self.active & !self.first == 0, "lanes only leave a session");
         self.rejected.clear();
         Some(worst)
     }

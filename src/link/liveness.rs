@@ -136,6 +136,7 @@ impl Liveness {
     #[inline]
     pub(crate) fn accepted(&mut self, now: Time, owed_since: Time) -> Option<Duration> {
         let before = core::mem::replace(&mut self.heard, now);
+        debug_assert!(before <= now, "the peer was heard before");
         self.last_accepted = Some(now);
         if let Some(patience) = self.give_up {
             // End the extension only then: frames that the peer sent before its suspension have
@@ -187,7 +188,7 @@ impl Liveness {
         self.owed_since == since && self.heard_for >= part(patience, 2)
     }
 
-    /// See [`LinkControlBlock::stood_still`](super::LinkControlBlock::stood_still).
+    /// See [`NodeLink::stood_still`](super::NodeLink::stood_still).
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         if let Some(patience) = self.give_up {
             self.grace.stood_still(now, span, patience.times(GRACE));
@@ -314,6 +315,7 @@ impl Liveness {
     /// silence.
     fn row(&self, row: Option<Unusable>, heal: Duration, now: Time) -> Unusable {
         let pause = part(self.patience(heal), FIRST_QUESTION);
+        debug_assert!(row.is_none_or(|row| row.since <= row.last && row.last <= now));
         match row {
             Some(row) if row.last + pause >= now => Unusable { last: now, ..row },
             _ => Unusable {
@@ -455,6 +457,7 @@ impl Liveness {
         }
         if self.question() <= now {
             let first = self.asked.map_or(now, |(first, _)| first);
+            debug_assert!(first <= now, "the first probe is not in the future");
             self.asked = Some((first, now));
             return Some(Due::Question);
         }

@@ -64,6 +64,7 @@ impl Outgoing {
     /// An acknowledgement or credits arrived. `owes`: more acknowledgements are outstanding.
     #[inline]
     pub fn paid(&mut self, owes: bool, now: Time) {
+        debug_assert!(self.timer_from <= now, "the timer was started");
         self.timer_from = now;
         self.owed_since = if owes { now } else { Time::NEVER };
         self.asked = 0;
@@ -80,6 +81,10 @@ impl Outgoing {
         if self.owed_since == Time::NEVER {
             self.owed_since = now;
         }
+        debug_assert!(
+            self.owed_since <= now && self.timer_from <= now,
+            "both are in the past"
+        );
     }
 
     /// The peer was heard: unless it `owes` acknowledgements, it owes nothing.
@@ -99,6 +104,11 @@ impl Outgoing {
 
     /// Rewinds to `oldest` at the peer's request.
     pub fn answer(&mut self, oldest: u64, now: Time) {
+        debug_assert!(
+            self.answered
+                .is_none_or(|(before, at)| before <= oldest && at <= now),
+            "the oldest unacknowledged unit never goes back"
+        );
         self.answered = Some((oldest, now));
         self.again(now);
     }
@@ -130,6 +140,7 @@ impl Outgoing {
     /// reveals a lost tail. Then everything is resent (true), unless the peer is silent: a
     /// descheduled process replies late, and is probed up to `questions` times.
     pub fn expire(&mut self, outstanding: bool, now: Time) -> bool {
+        debug_assert!(self.timer_from <= now, "the timer was started");
         self.wants_probe = true;
         self.timer_from = now;
         if !outstanding {

@@ -16,6 +16,7 @@ pub struct ReorderHold {
 
 impl ReorderHold {
     pub fn new(least: Duration, most: Duration) -> Self {
+        debug_assert!(least <= most, "the shortest hold is not above the longest");
         Self {
             hold: least,
             least,
@@ -30,6 +31,7 @@ impl ReorderHold {
 
     fn set(&mut self, ps: u64) {
         self.hold = Duration::from_ps(ps).max(self.least).min(self.most);
+        debug_assert!(self.least <= self.hold && self.hold <= self.most);
     }
 
     /// A gap filled without a resend after `extent`, and another is open.

@@ -27,6 +27,10 @@ pub struct RoundTrip {
 impl RoundTrip {
     /// Starts without measurements; timeouts start at `least`, and doubling ends at `most`.
     pub fn new(least: Duration, most: Duration) -> Self {
+        debug_assert!(
+            least <= most,
+            "the shortest timeout is not above the longest"
+        );
         Self {
             smoothed_ps: 0,
             deviation_ps: 0,
@@ -55,6 +59,10 @@ impl RoundTrip {
         // A path may get longer: without confirmation, the shortest drifts up towards the mean.
         let drift = self.smoothed_ps.saturating_sub(self.shortest_ps) / 256;
         self.shortest_ps = sample.min(self.shortest_ps + drift);
+        debug_assert!(
+            self.shortest_ps <= sample && self.smoothed_ps > 0,
+            "no measurement is shorter than the shortest"
+        );
     }
 
     /// The smoothed round trip, once measured.
@@ -119,6 +127,10 @@ impl RoundTrip {
         if self.timeout() < self.most {
             self.doublings += 1;
         }
+        debug_assert!(
+            self.doublings < u64::BITS,
+            "the longest timeout bounds the doublings"
+        );
     }
 }
 

@@ -141,6 +141,7 @@ impl Handshake {
     /// Restarts under the next epoch.
     pub(crate) fn restart(&mut self, now: Time) {
         self.epoch = self.next_epoch();
+        debug_assert!(self.epoch != 0, "0 means unknown");
         self.peer_epoch = 0;
         self.offer = None;
         self.lanes = 0;
@@ -194,6 +195,10 @@ impl Handshake {
 
     /// Accepts a frame of the peer while training.
     pub(crate) fn accept(&mut self, training: &Training) {
+        debug_assert!(
+            training.header.tx_epoch != 0,
+            "the session checked the epochs"
+        );
         if training.header.tx_epoch != self.peer_epoch {
             self.frames_heard = 0;
             self.lanes = 0;
@@ -259,6 +264,7 @@ impl Handshake {
                 self.answers_left = ANSWER_BURST;
                 self.refilled = now;
             }
+            debug_assert!(0 < self.answers_left && self.answers_left <= ANSWER_BURST);
             self.answers_left -= 1;
             return self.answer.take();
         }
@@ -268,6 +274,7 @@ impl Handshake {
         self.due = now + self.interval;
         self.not_before = now + self.shortest;
         self.interval = self.interval.times(2).min(self.longest);
+        debug_assert!(self.shortest <= self.interval && self.interval <= self.longest);
         // While training, do not rely on what was heard for unsolicited frames: an old frame may
         // have misled us, and the peer drops frames that name an unknown epoch.
         let sure = state == LinkState::Active;

@@ -6,7 +6,7 @@ use super::transfer_end::{TransferEnd as _, TransferPacket};
 use crate::chip::{Chip, ChipCore};
 use crate::device::{Device, PipelineReport};
 use crate::link::impair::Netem;
-use crate::link::{EndStatus, LinkConfig, LinkControlBlock};
+use crate::link::{LinkConfig, LinkView, NodeLink};
 use crate::net::{Network, PlanError, Runtime};
 use crate::node::PortId;
 use crate::sim::direct::config::{Config, ConfigError, Traffic};
@@ -210,7 +210,7 @@ impl<M: PacketModel> CycleModel for M {
     }
 
     fn receive(
-        input: &mut <Self::End as LinkControlBlock>::Input,
+        input: &mut <Self::End as NodeLink>::Input,
         (): &mut (),
         cycle: u64,
         terminal: &mut PacketTerminal<M>,

@@ -20,7 +20,7 @@ use crate::device::{
     TrafficRuns,
 };
 use crate::kit::Events;
-use crate::link::{LinkConfig, LinkPort};
+use crate::link::LinkConfig;
 use crate::nic::checker::ANNOUNCEMENT_BYTES;
 use crate::nic::local::LocalPort;
 use crate::nic::programs::Answer;
@@ -188,8 +188,8 @@ impl<E: TransferEnd> TransferNic<E> {
         self.side.config.number
     }
 
-    /// The NIC's link, for use other than transfers.
-    pub fn link_mut(&mut self) -> &mut LinkPort<E> {
+    /// The NIC's link, for its other contents than transfers.
+    pub fn link_mut(&mut self) -> &mut E {
         &mut self.side.link
     }
 
@@ -387,20 +387,19 @@ impl<E: TransferEnd> Device for TransferNic<E> {
     }
 
     fn link(&self, port: PortId) -> Option<&dyn LinkView> {
-        (port == 0).then(|| self.side.link.end() as &dyn LinkView)
+        (port == 0).then(|| &self.side.link as &dyn LinkView)
     }
 
     fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Result<(), DeviceError> {
         if port != 0 {
             return Err(DeviceError::NoLink(port));
         }
-        let (end, input) = self.side.link.parts_mut();
-        end.break_link(now, (port, fault), input)
+        device::break_link(&mut self.side.link, now, (port, fault))
     }
 
     fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
         self.side.counters.for_each(&mut *visit);
-        let link = self.side.link.end();
+        let link = &self.side.link;
         link.for_each_counter(&mut |name, value| visit(&format!("port0.{name}"), value));
     }
 

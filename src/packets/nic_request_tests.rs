@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::tests::{TestPacket, joined, told};
 use super::*;
+use crate::link::NodeLink as _;
 use crate::link::impair::Netem;
 use crate::link::testing::rig::{A, B};
 use crate::nic::{Operation, RunPhase, TrafficSpec, Ways};

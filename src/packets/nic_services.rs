@@ -145,7 +145,7 @@ impl<E: TransferEnd> TrafficRuns for TransferNic<E> {
         let source = Source {
             processor: config.number,
             memory_bytes: config.memory_bytes,
-            nonce: self.side.link.end().epochs().0 ^ now.as_ns() as u32,
+            nonce: self.side.link.epochs().0 ^ now.as_ns() as u32,
             abilities: E::ABILITIES,
             timeout: config.timeout,
         };

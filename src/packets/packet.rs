@@ -13,7 +13,7 @@ pub(super) const MAX_FRAME_BYTES: usize = 1_472;
 /// exceed their limits do not compile:
 ///
 /// ```compile_fail
-/// use phitwire::link::LinkControlBlock;
+/// use phitwire::link::NodeLink;
 /// use phitwire::packets::{Packet, PacketEnd};
 /// use phitwire_framing::carrier::frame::FrameKind;
 ///

@@ -9,9 +9,9 @@ use super::nic::TransferNicConfig;
 use super::responder::Responder;
 use super::transfer::{Kind, Transfer};
 use super::transfer_end::TransferEnd;
+use crate::device::PipelineReport;
 use crate::device::pipeline::Stage;
-use crate::device::{LinkView, PipelineReport};
-use crate::link::LinkPort;
+use crate::link::LinkView;
 use crate::nic::checker::ANNOUNCE_ADDRESS;
 use crate::nic::periods::Periods;
 use crate::nic::slab::{Entry, Slab};
@@ -58,7 +58,7 @@ pub(super) struct Side<E: TransferEnd> {
     pub(crate) counters: TransferNicCounters,
     pub(crate) config: TransferNicConfig<()>,
     pub(crate) now: Time,
-    pub(crate) link: LinkPort<E>,
+    pub(crate) link: E,
     names: Names,
     pub(crate) pending: Slab<Pending>,
     pub(crate) answers: VecDeque<Transfer>,
@@ -70,7 +70,7 @@ pub(super) struct Side<E: TransferEnd> {
 impl<E: TransferEnd> Side<E> {
     /// The queues and their fill levels.
     pub(super) fn pipeline(&self) -> PipelineReport {
-        let end: &dyn LinkView = self.link.end();
+        let end: &dyn LinkView = &self.link;
         let unit = end.account().units.credits;
         PipelineReport {
             stages: vec![
@@ -102,7 +102,7 @@ impl<E: TransferEnd> Side<E> {
         Self {
             counters: TransferNicCounters::default(),
             now,
-            link: LinkPort::new(link, now),
+            link: E::new(link, now),
             names,
             pending: Slab::new(config.outstanding, idle, periods),
             answers: VecDeque::new(),
@@ -143,9 +143,9 @@ impl<E: TransferEnd> Side<E> {
     #[inline]
     pub(super) fn answer(&mut self) {
         while let Some(answer) = self.answers.front()
-            && self.link.end().has_room(answer.kind, answer.len)
+            && self.link.has_room(answer.kind, answer.len)
         {
-            self.link.end_mut().send(answer);
+            self.link.send(answer);
             self.answers.pop_front();
         }
     }
@@ -153,7 +153,7 @@ impl<E: TransferEnd> Side<E> {
     /// Whether a request of this kind can leave now. Replies go first where they share a channel.
     #[inline]
     pub(super) fn has_room(&self, kind: Kind, len: u8) -> bool {
-        self.answers.is_empty() && self.link.end().has_room(kind, len)
+        self.answers.is_empty() && self.link.has_room(kind, len)
     }
 
     /// Sends a request for which there is room. Returns its name, or `None` if none is free.
@@ -171,7 +171,7 @@ impl<E: TransferEnd> Side<E> {
         })?;
         asked.from = self.config.number;
         asked.name = self.names.name(slot, period);
-        self.link.end_mut().send(&asked);
+        self.link.send(&asked);
         Some(asked.name)
     }
 

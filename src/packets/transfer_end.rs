@@ -3,7 +3,7 @@
 use super::link::{PacketEnd, PacketInput};
 use super::packet::Packet;
 use super::transfer::{Kind, Transfer};
-use crate::device::LinkEnd;
+use crate::link::NodeLink;
 use crate::nic::Abilities;
 
 /// Why an arrived unit is unusable.
@@ -18,7 +18,7 @@ pub enum Malformed {
 /// A link end that carries transfers, each in as many packets, flits or phits as its machine needs.
 /// It keeps the order of each channel, and neither loses nor repeats transfers while its link is
 /// up.
-pub trait TransferEnd: LinkEnd {
+pub trait TransferEnd: NodeLink {
     /// Channels of the input buffer for transfers, numbered from 0.
     const CHANNELS: usize;
     /// Supported transfers. `max_size` is the most data that one carries: at least 32 bytes, for a

@@ -8,12 +8,10 @@
 
 use std::collections::VecDeque;
 
-use phitwire::link::EndStatus;
-use phitwire::link::LinkControlBlock;
-use phitwire::link::{EndName, LinkClock, LinkConfig, LinkProfile};
+use phitwire::link::{EndName, LinkClock, LinkConfig, LinkFault, LinkProfile, LinkView, NodeLink};
 use phitwire::time::{Duration, Time};
 use phitwire_aries::link::STANDARD;
-use phitwire_aries::link::{AriesInput, AriesLcb, AriesLinkConfig, LcbRegisters, SetProfile};
+use phitwire_aries::link::{AriesLcb, AriesLinkConfig, LcbRegisters, SetProfile};
 use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing, VCS};
 use phitwire_framing::aries::frame::{SetFrame, SetFrameWriter, set_frame_len};
 use phitwire_framing::aries::set::{ControlSet, DATA_FLITS, DataSet, Set, Tail};
@@ -46,7 +44,6 @@ const LIVENESS: usize = 20_000;
 
 struct End {
     lcb: AriesLcb,
-    input: AriesInput,
     next: [u32; VCS],
     got: [u32; VCS],
     partial: [Vec<Flit>; VCS],
@@ -120,7 +117,6 @@ fn config(end: usize, flags: u8) -> AriesLinkConfig {
 impl End {
     fn new(config: AriesLinkConfig, now: Time) -> Self {
         Self {
-            input: AriesInput::new(&config),
             lcb: AriesLcb::new(config, now),
             next: [0; VCS],
             got: [0; VCS],
@@ -129,7 +125,7 @@ impl End {
     }
 
     fn push(&mut self, vc: usize, flits: usize) -> bool {
-        if !self.lcb.can_begin(vc, flits) {
+        if !self.lcb.wire().can_begin(vc, flits) {
             return false;
         }
         for flit in packet(vc, self.next[vc], flits) {
@@ -142,8 +138,8 @@ impl End {
     /// Takes at most `most` flits of a channel; returns the number of packets that arrived whole.
     fn take(&mut self, vc: usize, most: u32, outcome: &Outcome) -> u64 {
         let mut whole = 0;
-        for _ in 0..most.min(self.input.len(vc)) {
-            let flit = self.input.pop(vc).expect("it has that many");
+        for _ in 0..most.min(self.lcb.input().len(vc)) {
+            let flit = self.lcb.input_mut().pop(vc).expect("it has that many");
             self.partial[vc].push(flit);
             let Some(head) = Head::parse(self.partial[vc][0]) else {
                 panic!("a packet that begins with no head");
@@ -156,8 +152,7 @@ impl End {
                 whole += 1;
             }
         }
-        let freed = self.input.take_acks(vc);
-        self.lcb.vc_freed(vc, freed);
+        self.lcb.give_back();
         whole
     }
 
@@ -218,7 +213,7 @@ impl Pair {
 
     fn deliver(&mut self, to: usize, bytes: &[u8]) {
         let end = &mut self.ends[to];
-        end.lcb.handle_frame(self.now, bytes, &mut end.input);
+        end.lcb.handle_frame(self.now, bytes);
     }
 
     /// Writes a frame of at most `sets` sets; false when there is nothing to send.
@@ -245,7 +240,7 @@ impl Pair {
 
     fn timers(&mut self) {
         for end in &mut self.ends {
-            end.lcb.handle_timers(self.now, &mut end.input);
+            end.lcb.handle_timers(self.now);
             while end.lcb.poll_event().is_some() {}
         }
     }
@@ -287,11 +282,11 @@ impl Pair {
     fn is_up(&self) -> bool {
         self.ends
             .iter()
-            .all(|end| end.lcb.is_active() && end.lcb.credits()[0] > 0)
+            .all(|end| end.lcb.is_active() && end.lcb.wire().credits()[0] > 0)
     }
 
     fn most_credits(&self) -> u32 {
-        let sets = self.ends[0].lcb.aries_config().sets();
+        let sets = self.ends[0].lcb.wire().config().sets();
         sets.private_flits + sets.common_flits
     }
 
@@ -300,8 +295,8 @@ impl Pair {
         (0..2).all(|index| {
             let (end, other) = (&self.ends[index], &self.ends[1 - index]);
             end.lcb.unacknowledged_packets() == 0
-                && end.input.is_empty()
-                && end.lcb.credits() == [most; VCS]
+                && end.lcb.input().is_empty()
+                && end.lcb.wire().credits() == [most; VCS]
                 && (self.outcome.was_down || other.got == end.next)
         })
     }
@@ -310,9 +305,15 @@ impl Pair {
     fn check_bounds(&self) {
         let most = self.most_credits();
         for end in &self.ends {
-            assert!(end.lcb.credits().iter().all(|&credits| credits <= most));
-            let window = end.lcb.aries_config().sets().window_sets;
-            assert!(end.lcb.unacknowledged_sets() <= u64::from(window));
+            assert!(
+                end.lcb
+                    .wire()
+                    .credits()
+                    .iter()
+                    .all(|&credits| credits <= most)
+            );
+            let window = end.lcb.wire().config().sets().window_sets;
+            assert!(end.lcb.wire().unacknowledged_sets() <= u64::from(window));
         }
     }
 
@@ -365,20 +366,25 @@ impl Pair {
 
     fn control(&mut self, end: usize, what: usize) {
         let now = self.now;
-        let End { lcb, input, .. } = &mut self.ends[end];
-        match what % 8 {
-            0 => lcb.force_retry(now),
-            1 => lcb.force_bad_crc(),
-            2 => lcb.force_reinit(now),
-            3 => lcb.lose_clock(now, Duration::from_us(300)),
-            4 => lcb.soft_error_next(),
-            5 => lcb.set_load(what as u8),
+        let lcb = &mut self.ends[end].lcb;
+        let fault = match what % 8 {
+            0 => LinkFault::ForceRetry,
+            1 => LinkFault::BadCrc,
+            2 => LinkFault::Reinit,
+            3 => LinkFault::LoseClock(Duration::from_us(300)),
+            4 => LinkFault::SoftError,
+            5 => {
+                let (wire, link, _) = lcb.parts_mut();
+                wire.set_load(link, what as u8);
+                return;
+            }
             6 => {
                 self.outcome.was_down = true;
-                lcb.link_down(now, input);
+                LinkFault::Down
             }
-            _ => lcb.link_up(now),
-        }
+            _ => LinkFault::Up,
+        };
+        assert!(lcb.suffer(now, fault), "Aries links have this fault");
     }
 
     /// A frame in flight: its direction and its position.
@@ -493,6 +499,7 @@ pub fn run(bytes: &[u8]) -> Outcome {
     let mut outcome = pair.outcome;
     for end in &pair.ends {
         end.lcb
+            .wire()
             .set_counters()
             .for_each(&mut |name: &str, count: u64| match name {
                 "tx_replayed_sets" => outcome.replayed += count,

@@ -20,9 +20,8 @@ use phitwire_framing::yarc::control::ControlWord;
 use phitwire_framing::yarc::frame::{DataFrame, emit_data};
 
 use phitwire::device::*;
-use phitwire::link::session::Session as _;
 use phitwire::link::testing::rig::{self, A, B};
-use phitwire::link::{EndStatus, ErrorInjection, LinkControlBlock, LinkState};
+use phitwire::link::{ErrorInjection, LinkState, NodeLink};
 use phitwire::net::{Network, NodeRef, Runtime};
 use phitwire::time::{Duration, Time};
 use phitwire_aries::link::AriesLcb;
@@ -258,15 +257,15 @@ const FRAME_BYTES: usize = 1_472;
 #[test]
 fn link_ends_of_two_machines_refuse_each_other() {
     let mut now = Time::from_ns(5);
-    let (mut aries, mut taken) = AriesLcb::made(rig::live::<Aries>(A), now);
-    let (mut yarc, mut input) = Lcb::made(rig::live::<Yarc>(B), now);
+    let mut aries = AriesLcb::new(rig::live::<Aries>(A), now);
+    let mut yarc = Lcb::new(rig::live::<Yarc>(B), now);
     let mut buf = vec![0; FRAME_BYTES];
     for _ in 0..20 {
         while let Some(length) = yarc.poll_frame(now, &mut buf) {
-            aries.handle_frame(now, &buf[..length], &mut taken);
+            aries.handle_frame(now, &buf[..length]);
         }
         while let Some(length) = aries.poll_frame(now, &mut buf) {
-            yarc.handle_frame(now, &buf[..length], &mut input);
+            yarc.handle_frame(now, &buf[..length]);
         }
         now += Duration::from_ms(20);
     }

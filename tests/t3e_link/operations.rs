@@ -8,9 +8,9 @@
 
 use std::collections::VecDeque;
 
-use phitwire::device::LinkView;
-use phitwire::link::{EndName, EndStatus, LinkClock, LinkConfig, LinkProfile};
-use phitwire::link::{LinkControlBlock, ReceiveBuffer};
+use phitwire::link::{
+    EndName, LinkClock, LinkConfig, LinkProfile, LinkView, NodeLink, ReceiveBuffer,
+};
 use phitwire::time::{Duration, Time};
 use phitwire_framing::carrier::frame::{CHECK_BYTES, LinkEnd, PLAIN_AT, seal};
 use phitwire_framing::t3e::burst::Burst;
@@ -18,7 +18,7 @@ use phitwire_framing::t3e::check::Repair;
 use phitwire_framing::t3e::flit::{Flit, VCS};
 use phitwire_framing::t3e::header::{Command, Header, Name};
 use phitwire_framing::t3e::packet::{PacketBuf, Request};
-use phitwire_t3e::link::{Depths, FlitEnd, FlitInput, FlitLinkConfig, STANDARD};
+use phitwire_t3e::link::{Depths, FlitEnd, FlitLinkConfig, STANDARD};
 
 /// Result of the operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,7 +62,6 @@ const COMMANDS: [Command; 4] = [
 
 struct End {
     lcb: FlitEnd,
-    input: FlitInput,
     next: [u32; VCS],
     got: [u32; VCS],
 }
@@ -127,10 +126,9 @@ fn config(end: usize, flags: u8) -> FlitLinkConfig {
 
 impl End {
     fn new(config: FlitLinkConfig, now: Time) -> Self {
-        let (lcb, input) = FlitEnd::new(config, now);
+        let lcb = FlitEnd::new(config, now);
         Self {
             lcb,
-            input,
             next: [0; VCS],
             got: [0; VCS],
         }
@@ -151,15 +149,15 @@ impl End {
     /// Takes at most `most` packets of a channel that have come whole.
     fn take(&mut self, vc: usize, most: usize, outcome: &mut Outcome) {
         for _ in 0..most {
-            if self.input.buffer().len(vc) == 0 {
+            if self.lcb.input().buffer().len(vc) == 0 {
                 break;
             }
-            let header = Header::parse(self.input.buffer().front(vc));
+            let header = Header::parse(self.lcb.input().buffer().front(vc));
             let count = header.map_or(1, |(header, _)| header.command.flits());
-            if (self.input.buffer().len(vc) as usize) < count {
+            if (self.lcb.input().buffer().len(vc) as usize) < count {
                 break;
             }
-            let words: Vec<u64> = (0..count).map(|_| self.input.pop(vc)).collect();
+            let words: Vec<u64> = (0..count).map(|_| self.lcb.input_mut().pop(vc)).collect();
             if !outcome.is_forged {
                 outcome.arrived += 1;
                 match check(vc, &words, self.got[vc], outcome.was_down) {
@@ -168,9 +166,8 @@ impl End {
                 }
             }
         }
-        while self.input.pop_urgent().is_some() {}
-        let Self { lcb, input, .. } = self;
-        input.take_freed(|vc, freed| lcb.vc_freed(vc, freed));
+        while self.lcb.input_mut().pop_urgent().is_some() {}
+        self.lcb.give_back();
     }
 
     fn take_all(&mut self, outcome: &mut Outcome) {
@@ -228,7 +225,7 @@ impl Pair {
 
     fn deliver(&mut self, to: usize, bytes: &[u8]) {
         let end = &mut self.ends[to];
-        end.lcb.handle_frame(self.now, bytes, &mut end.input);
+        end.lcb.handle_frame(self.now, bytes);
     }
 
     /// Writes a frame of at most `bursts` bursts; false when there is nothing to send.
@@ -255,7 +252,7 @@ impl Pair {
 
     fn timers(&mut self) {
         for end in &mut self.ends {
-            end.lcb.handle_timers(self.now, &mut end.input);
+            end.lcb.handle_timers(self.now);
             while end.lcb.poll_event().is_some() {}
         }
     }
@@ -304,7 +301,7 @@ impl Pair {
             let account = end.lcb.account();
             account.unacknowledged == 0
                 && account.unsent == 0
-                && end.input.queued() == 0
+                && end.lcb.input().queued() == 0
                 && account.credits == account.offers
                 && (self.outcome.was_down || other.got == end.next)
         })
@@ -324,7 +321,7 @@ impl Pair {
             }
             // The fill of cut packets may exceed the slots by ten flits per packet.
             let places: u32 = Depths::LIVE.all().iter().sum();
-            assert!(end.input.queued() <= 11 * u64::from(places));
+            assert!(end.lcb.input().queued() <= 11 * u64::from(places));
         }
     }
 
@@ -384,9 +381,9 @@ impl Pair {
             12 => {
                 self.outcome.was_down = true;
                 let now = self.now;
-                let End { lcb, input, .. } = &mut self.ends[end];
+                let lcb = &mut self.ends[end].lcb;
                 match value & 2 {
-                    0 => lcb.link_down(now, input),
+                    0 => lcb.link_down(now),
                     _ => lcb.link_up(now),
                 }
             }
@@ -438,7 +435,7 @@ impl Pair {
                 let is_drop = name.starts_with("drop_") || name == "rx_crc_errors";
                 self.outcome.refused += u64::from(is_drop) * value;
             });
-            let flits = end.lcb.flit_counters(&end.input);
+            let flits = end.lcb.flit_counters();
             self.outcome.misplaced += flits.rx_overflows
                 + flits.rx_headless_flits
                 + flits.rx_impossible_credits

@@ -7,13 +7,13 @@ use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{EopStatus, Head, Vc, second_phit};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
+use crate::link::Lcb;
 use crate::link::STANDARD;
-use crate::link::{InputQueue, Lcb};
 use crate::route::registers::ChipRegisters;
 use crate::router::pipeline::CYCLE_PS;
 use crate::router::{Yarc, YarcConfig};
 use phitwire::chip::RouterClock;
-use phitwire::link::{EndName, LinkClock, LinkConfig, LinkControlBlock, LinkProfile};
+use phitwire::link::{EndName, LinkClock, LinkConfig, LinkProfile, NodeLink};
 use phitwire::node::{Node, PortId, WakeReason, Wakeup};
 use phitwire::sim::{Fabric, LinkSpec, NodeId};
 use phitwire::time::{Duration, Time};
@@ -26,7 +26,6 @@ const CABLE: Duration = Duration::from_ns(25);
 /// A link end that sends queued phits and records the arrival times of phits.
 struct End {
     lcb: Lcb,
-    input: InputQueue,
     to_send: VecDeque<Phit>,
     came: Vec<Time>,
 }
@@ -38,18 +37,18 @@ impl Node for End {
         1
     }
     fn handle_frame(&mut self, now: Time, _: PortId, bytes: &[u8]) {
-        self.lcb.handle_frame(now, bytes, &mut self.input);
+        self.lcb.handle_frame(now, bytes);
         for vc in Vc::ALL {
-            while self.input.ready(vc) {
-                self.input.pop(vc);
+            while self.lcb.input().ready(vc) {
+                self.lcb.input_mut().pop(vc);
                 self.came.push(now);
             }
-            self.lcb.vc_freed(vc.index(), self.input.take_acks(vc));
         }
+        self.lcb.give_back();
     }
     fn advance(&mut self, now: Time) {
-        self.lcb.handle_timers(now, &mut self.input);
-        if self.lcb.can_begin(Vc::Request) {
+        self.lcb.handle_timers(now);
+        if self.lcb.wire().can_begin(Vc::Request) {
             self.to_send.drain(..).for_each(|phit| self.lcb.push(phit));
         }
     }
@@ -162,7 +161,6 @@ fn idle_chip(from: PortId, to: PortId) -> (Fabric<Either>, [NodeId; 2]) {
     let ends = [from, to].map(|port| {
         let config = link(port, LinkEnd::B);
         let end = fabric.add(Either::End(Box::new(End {
-            input: InputQueue::new(&config),
             lcb: Lcb::new(config, Time::ZERO),
             to_send: VecDeque::new(),
             came: Vec::new(),

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::strategy::Union;
 
 use super::rig::{A, B, Link, config, live};
-use crate::link::LinkControlBlock;
+use crate::link::NodeLink;
 use crate::link::testing::end::{Drain, End};
 use crate::link::testing::pair::{Pair, Wire};
 use crate::time::Duration;

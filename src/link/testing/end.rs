@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::rig::Link;
-use crate::link::{LinkControlBlock, LinkEvent, ReceiveBuffer};
+use crate::link::{LinkEvent, NodeLink};
 use crate::time::Time;
 
 /// Rate at which the core behind an input buffer takes words.
@@ -18,7 +18,6 @@ pub enum Drain {
 /// One end with its core: packets to send, packets received.
 pub struct End<L: Link> {
     pub lcb: L::Lcb,
-    pub input: L::Input,
     pub backlog: VecDeque<(usize, Vec<L::Word>)>,
     /// Words of the packet being pushed.
     pub pushing: VecDeque<L::Word>,
@@ -43,10 +42,9 @@ pub struct End<L: Link> {
 
 impl<L: Link> End<L> {
     pub fn new(config: L::Config, now: Time, frame_bytes: usize) -> Self {
-        let (lcb, input) = L::Lcb::new(config, now);
+        let lcb = L::Lcb::new(config, now);
         Self {
             lcb,
-            input,
             backlog: VecDeque::new(),
             pushing: VecDeque::new(),
             push_words: usize::MAX,
@@ -118,7 +116,7 @@ impl<L: Link> End<L> {
                 Drain::Slow(words) => words,
                 Drain::Blocked => 0,
             };
-            for _ in 0..most.min(L::len(&self.input, vc)) {
+            for _ in 0..most.min(L::len(self.lcb.input(), vc)) {
                 self.pop(vc);
             }
         }
@@ -126,12 +124,11 @@ impl<L: Link> End<L> {
     }
 
     pub fn give_back(&mut self) {
-        let Self { lcb, input, .. } = self;
-        input.take_freed(|vc, freed| lcb.vc_freed(vc, freed));
+        self.lcb.give_back();
     }
 
     pub fn pop(&mut self, vc: usize) {
-        let word = L::pop(&mut self.input, vc);
+        let word = L::pop(self.lcb.input_mut(), vc);
         self.partial[vc].push(word);
         if L::is_whole(&self.partial[vc]) {
             let packet = core::mem::take(&mut self.partial[vc]);
@@ -142,8 +139,8 @@ impl<L: Link> End<L> {
     /// Drains the input unchecked and returns the credits.
     pub fn drain_unchecked(&mut self) {
         for vc in 0..L::VCS {
-            while L::len(&self.input, vc) > 0 {
-                L::pop(&mut self.input, vc);
+            while L::len(self.lcb.input(), vc) > 0 {
+                L::pop(self.lcb.input_mut(), vc);
             }
         }
         self.give_back();

@@ -4,7 +4,7 @@ use phitwire_framing::carrier::lanes::bits_of_lane;
 use phitwire_framing::carrier::training::Training;
 
 use super::rig::{A, B, Link, SECOND};
-use crate::link::EndStatus;
+use crate::link::LinkView;
 use crate::link::testing::end::End;
 use crate::link::testing::pair::Pair;
 use crate::time::Duration;

@@ -1,7 +1,7 @@
 //! Bytes that no correct peer sends.
 
 use super::rig::{FRAME_BYTES, Link};
-use crate::link::LinkControlBlock;
+use crate::link::NodeLink;
 use crate::link::testing::pair::Pair;
 use crate::time::Duration;
 
@@ -25,7 +25,7 @@ pub fn never_panics<L: Link>(
         let now = pair.now;
         pair.inject(to, &bytes);
         let end = &mut pair.ends[to];
-        end.lcb.handle_timers(now, &mut end.input);
+        end.lcb.handle_timers(now);
         end.drain_unchecked();
         while end.lcb.poll_frame(now, &mut buf).is_some() {}
         let wake = end.lcb.next_wakeup();

@@ -3,7 +3,7 @@
 use super::rig::{A, B, FRAME_BYTES, Link, SECOND, config};
 use crate::link::testing::end::End;
 use crate::link::testing::pair::Pair;
-use crate::link::{DownReason, EndStatus, LinkEvent, LinkProfile, LinkState};
+use crate::link::{DownReason, LinkEvent, LinkProfile, LinkState, LinkView};
 use crate::time::Duration;
 
 fn pair_with_threshold<L: Link>(threshold: u32) -> Pair<L> {
@@ -190,7 +190,7 @@ pub fn a_lane_that_comes_late_leaves_both_ends_agreed<L: Link>() {
         // B announces two receive lanes; A has not heard from B yet.
         pair.wires[A].cut = true;
         pair.run_until(SECOND.times(5), |pair| {
-            pair.ends[B].lcb.link().handshake.heard()
+            pair.ends[B].lcb.common().handshake.heard()
         });
         assert!(!pair.ends[A].lcb.is_active() && !pair.ends[B].lcb.is_active());
         pair.wires[B].silent_lanes = then_silent;

@@ -2,7 +2,7 @@
 
 use super::rig::{A, B, Drain, FRAME_BYTES, Link, SECOND, made};
 use crate::link::testing::pair::{Pair, plant};
-use crate::link::{DownReason, EndStatus, LinkControlBlock, LinkEvent, LinkProfile};
+use crate::link::{DownReason, LinkEvent, LinkProfile, LinkView, NodeLink};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 

@@ -8,7 +8,7 @@ use phitwire_framing::carrier::lanes::{bits_of_lane, flip};
 use super::rig::{A, B, FRAME_BYTES, Link, live, made};
 use crate::kit::Attendance;
 use crate::link::testing::end::{Drain, End};
-use crate::link::{DownReason, EndStatus, LinkControlBlock, LinkCounters, LinkEvent};
+use crate::link::{DownReason, LinkCounters, LinkEvent, LinkView, NodeLink};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
@@ -202,13 +202,12 @@ impl<L: Link> Pair<L> {
     pub fn inject(&mut self, to: usize, bytes: &[u8]) {
         let now = self.own(to);
         let end = &mut self.ends[to];
-        end.lcb.handle_frame(now, bytes, &mut end.input);
+        end.lcb.handle_frame(now, bytes);
     }
 
     pub fn link_down(&mut self, end: usize) {
         let now = self.own(end);
-        let End { lcb, input, .. } = &mut self.ends[end];
-        lcb.link_down(now, input);
+        self.ends[end].lcb.link_down(now);
     }
 
     pub fn link_up(&mut self, end: usize) {
@@ -323,7 +322,7 @@ impl<L: Link> Pair<L> {
             }
             let now = self.own(index);
             let end = &mut self.ends[index];
-            end.lcb.handle_timers(now, &mut end.input);
+            end.lcb.handle_timers(now);
             end.take();
             end.push();
             let mut buf = vec![0xa5; end.frame_bytes];
@@ -367,7 +366,7 @@ impl<L: Link> Pair<L> {
             let can_begin =
                 |(vc, words): &(usize, Vec<_>)| L::can_begin(&end.lcb, *vc, words.len());
             let busy = !end.pushing.is_empty()
-                || !L::is_empty(&end.input) && end.drain != Drain::Blocked
+                || !L::is_empty(end.lcb.input()) && end.drain != Drain::Blocked
                 || end.push_words != usize::MAX && end.backlog.iter().any(can_begin);
             if busy {
                 let soon = self.now + Duration::from_us(1);
@@ -470,7 +469,7 @@ impl<L: Link> Pair<L> {
                     && end.pushing.is_empty()
                     && end.lcb.unacknowledged_packets() == 0
                     && L::is_settled(&end.lcb)
-                    && L::is_empty(&end.input)
+                    && L::is_empty(end.lcb.input())
                     && (L::LOSES_TAILS && other.gaps_allowed || other.got_id == end.next_id)
             })
         });

@@ -15,8 +15,8 @@ pub use super::end::{Drain, End};
 pub use super::pair::Pair;
 use crate::link::common::Common;
 use crate::link::{
-    EndName, EndStatus, LaneRate, LinkConfig, LinkConfigBuilder, LinkControlBlock, LinkProfile,
-    LinkStandard, ReceiveBuffer,
+    EndName, LaneRate, LinkConfig, LinkConfigBuilder, LinkProfile, LinkStandard, LinkView,
+    NodeLink, ReceiveBuffer,
 };
 use crate::time::{Duration, Time};
 
@@ -28,7 +28,7 @@ pub const FRAME_BYTES: usize = 1_472;
 
 /// The links of one machine. A word is the unit of its packets: a phit or a flit.
 pub trait Link: Sized + 'static {
-    type Lcb: EndStatus + Debug + LinkControlBlock<Config = Self::Config, Input = Self::Input>;
+    type Lcb: NodeLink<Config = Self::Config, Input = Self::Input>;
     type Input: ReceiveBuffer;
     type Config;
     type Word: Copy + Debug + PartialEq;
@@ -63,7 +63,7 @@ pub trait Link: Sized + 'static {
     /// The common state of the link, mutable.
     fn common(lcb: &mut Self::Lcb) -> &mut Common;
     /// Makes the end lose its last lane.
-    fn die(lcb: &mut Self::Lcb, now: Time, input: &mut Self::Input);
+    fn die(lcb: &mut Self::Lcb, now: Time);
 
     /// A configuration with the depths of a live link.
     fn built(builder: LinkConfigBuilder) -> Self::Config;

@@ -7,8 +7,8 @@ use super::rig::{A, B, FRAME_BYTES, Link, SECOND, config, live, name};
 use crate::link::testing::end::End;
 use crate::link::testing::pair::Pair;
 use crate::link::{
-    DownReason, EndStatus, LinkConfig, LinkConfigBuilder, LinkControlBlock, LinkEvent, LinkProfile,
-    LinkState,
+    DownReason, LinkConfig, LinkConfigBuilder, LinkEvent, LinkProfile, LinkState, LinkView,
+    NodeLink,
 };
 use crate::time::Duration;
 
@@ -55,7 +55,7 @@ pub fn lane_order_and_polarity_are_found_for_every_cable<L: Link>() {
             let a = L::built(config::<L>(A).cable(cable));
             let mut pair = Pair::<L>::with(2, a, live::<L>(B), FRAME_BYTES);
             pair.wait_up();
-            let found = |end: usize| pair.ends[end].lcb.link().handshake.cable;
+            let found = |end: usize| pair.ends[end].lcb.common().handshake.cable;
             assert_eq!([A, B].map(found), [Permutation::IDENTITY, cable]);
             pair.exchange(100, SECOND);
             assert_eq!(L::check_failures(&pair.ends[B].lcb), 0);

@@ -4,7 +4,7 @@
 //! whatever order they resume, as long as no running end waits beyond its timeout.
 
 use super::rig::{A, B, Link, Pair, SECOND, made};
-use crate::link::{DownReason, EndStatus, LinkProfile};
+use crate::link::{DownReason, LinkProfile, LinkView};
 use crate::rng::Rng;
 use crate::time::Duration;
 

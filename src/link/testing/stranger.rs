@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::rig::{A, B, Link, SECOND};
-use crate::link::EndStatus;
+use crate::link::LinkView;
 use crate::link::testing::pair::Pair;
 use crate::time::Duration;
 

@@ -5,7 +5,7 @@ use phitwire_framing::carrier::training::Training;
 use super::rig::{A, B, FRAME_BYTES, Link, SECOND, made};
 use crate::link::testing::end::End;
 use crate::link::testing::pair::Pair;
-use crate::link::{DownReason, EndStatus, LinkControlBlock, LinkProfile, LinkState};
+use crate::link::{DownReason, LinkProfile, LinkState, LinkView, NodeLink};
 use crate::time::Duration;
 
 fn taped_pair<L: Link>(seed: u64) -> Pair<L> {
@@ -24,8 +24,7 @@ fn comes_up<L: Link>(pair: &mut Pair<L>) {
 
 fn die<L: Link>(pair: &mut Pair<L>, end: usize) {
     let now = pair.now;
-    let End { lcb, input, .. } = &mut pair.ends[end];
-    L::die(lcb, now, input);
+    L::die(&mut pair.ends[end].lcb, now);
 }
 
 fn says(state: u8) -> impl Fn(&[u8]) -> bool {

@@ -17,17 +17,16 @@ use std::collections::VecDeque;
 
 use phitwire_framing::carrier::frame::{Frame, FrameError, FrameHeader, PLAIN_AT};
 use phitwire_framing::carrier::lane_layout::LaneLayout;
-use phitwire_framing::carrier::lanes::swizzle_area_back;
+use phitwire_framing::carrier::lanes::{ALL_LANES, swizzle_area_back};
 use phitwire_framing::carrier::training::TRAINING_BYTES;
 
 use super::packet::{MAX_FRAME_BYTES, MAX_VCS, Packet};
-use crate::device::{EndAccount, LinkEnd, LinkFault, LinkView, Units};
 use crate::link::common::{BAD_WORDS_UNTIL_DOUBT, Common};
-use crate::link::lanes::LaneWatch;
 use crate::link::outgoing::Outgoing;
-use crate::link::session::Session;
 use crate::link::training::{Offer, Terms};
-use crate::link::{EndStatus, Glance, LinkConfig, LinkControlBlock, LinkProfile};
+use crate::link::{
+    EndAccount, Glance, LinkConfig, LinkEnd, LinkProfile, LinkView as _, Units, Wire,
+};
 use crate::time::{Duration, Time};
 use receiver::Receiver;
 use sender::Sender;
@@ -52,14 +51,13 @@ pub fn glance<P: Packet>(frame: &Frame<'_>) -> Option<Glance> {
 }
 
 /// One end of a link that carries whole packets.
-///
-/// Call order: as for every [`LinkControlBlock`], plus any number of [`push`](Self::push). Pass the
-/// same [`PacketInput`] every time.
+pub type PacketEnd<P> = LinkEnd<PacketWire<P>>;
+
+/// The protocol of whole packets.
 #[derive(Debug)]
-pub struct PacketEnd<P> {
-    pub common: Common,
+pub struct PacketWire<P> {
     tx: Sender<P>,
-    pub(crate) rx: Receiver,
+    rx: Receiver,
     /// Packets unacknowledged at the end of the last session.
     given_up: VecDeque<P>,
     /// A frame with the cable's permutation undone.
@@ -73,135 +71,107 @@ impl<P: Packet> PacketEnd<P> {
     /// Packets of `vc` that may be pushed now.
     #[inline]
     pub fn room(&self, vc: usize) -> u64 {
-        if self.is_active() {
-            self.tx.room(vc)
-        } else {
-            0
-        }
-    }
-
-    /// Accepts a packet for sending.
-    ///
-    /// # Panics
-    /// Without [`room`](Self::room).
-    pub fn push(&mut self, packet: P) {
-        assert!(self.room(packet.vc()) > 0, "the caller checked for room");
-        self.common.counters.tx_packets += 1;
-        self.tx.push(packet);
+        self.wire().room(self.common(), vc)
     }
 
     /// Takes the packets that were unacknowledged when the last session ended; they may or may not
     /// have arrived.
     pub fn take_given_up(&mut self) -> VecDeque<P> {
-        core::mem::take(&mut self.given_up)
+        core::mem::take(&mut self.parts_mut().0.given_up)
     }
 
-    /// Resends everything unacknowledged.
-    pub fn force_retry(&mut self, now: Time) {
-        self.common.see(now);
-        self.common.counters.tx_rewinds_forced += 1;
-        self.tx.rewind(now);
-    }
-
-    /// Receives a frame of packets, if it belongs to this session.
-    fn on_packets(
-        &mut self,
-        now: Time,
-        frame: &Frame<'_>,
-        input: &mut PacketInput<P>,
-    ) -> Result<(), FrameError> {
-        if frame.bytes().len() != frame::frame_len::<P>(frame.units(P::KIND)?) {
-            return Err(FrameError::BadLength);
-        }
-        let mut bytes = core::mem::take(&mut self.scratch);
-        bytes.clear();
-        bytes.extend_from_slice(frame.bytes());
-        let cable = &self.common.handshake.cable;
-        swizzle_area_back(&mut bytes[PLAIN_AT..], frame.header().lanes, cable);
-        self.read(now, frame.header(), &bytes, input);
-        self.scratch = bytes;
-        Ok(())
-    }
-
-    /// Reads such a frame, the cable's permutation undone.
-    fn read(&mut self, now: Time, header: &FrameHeader, bytes: &[u8], input: &mut PacketInput<P>) {
+    /// Reads a frame, the cable's permutation undone.
+    fn read(&mut self, now: Time, header: &FrameHeader, bytes: &[u8]) {
+        let link = self.parts_mut().1;
         let control = match frame::control::<P>(bytes) {
             Ok(control) => control,
             Err(error) => {
-                self.common.counters.dropped(error);
-                if self.common.is_ours(header) {
+                link.counters.dropped(error);
+                if link.is_ours(header) {
                     // Count for the lanes only a failed check: no other error can be a lane's
                     // fault.
                     if error == FrameError::BadHeaderCheck {
-                        self.unreadable();
+                        unreadable(link);
                     }
-                    self.unusable(now);
+                    link.unusable(now);
                 }
                 return;
             }
         };
         // Check the session only after the header's check: a flipped bit would name another
         // incarnation.
-        if !self.belongs(now, header, input) {
+        if !self.belongs(now, header) {
             return;
         }
-        if !self.rx.is_possible(control.seq) || !self.tx.is_possible(&control) {
-            self.common.counters.drop_impossible_ack += 1;
-            self.unusable(now);
+        let (wire, link, input) = self.parts_mut();
+        if !wire.rx.is_possible(control.seq) || !wire.tx.is_possible(&control) {
+            link.counters.drop_impossible_ack += 1;
+            link.unusable(now);
             return;
         }
-        self.believes(header.lanes);
-        self.common.counters.rx_data_frames += 1;
+        link.believes(header.lanes);
+        link.counters.rx_data_frames += 1;
         let packets = frame::packets::<P>(bytes);
-        let counters = &mut self.common.counters;
-        match self.rx.take(now, control.seq, packets, input, counters) {
-            true => self.common.bad_words = 0,
-            false => self.unreadable(),
+        match wire.rx.take(now, control.seq, packets, input, link) {
+            true => link.bad_words = 0,
+            false => unreadable(link),
         }
         if control.question {
-            self.rx.asked = true;
-            self.rx.changed(now);
+            wire.rx.asked = true;
+            wire.rx.changed(now);
         }
-        let news = self.tx.hear(now, &control);
-        self.common.counters.tx_acked_packets += news.acked;
-        self.common.counters.tx_rewinds_requested += u64::from(news.rewinds);
+        let news = wire.tx.hear(&mut link.out, now, &control);
+        link.counters.tx_acked_packets += news.acked;
+        link.counters.tx_rewinds_requested += u64::from(news.rewinds);
         if news.acked > 0 {
-            self.moves();
+            link.moves();
         }
-        self.accepted(self.rx.missing(), now);
-    }
-
-    /// A frame on this session's lanes was unreadable.
-    fn unreadable(&mut self) {
-        self.common.bad_words += 1;
-        if self.common.bad_words >= BAD_WORDS_UNTIL_DOUBT && self.is_active() {
-            self.common.doubt_lanes();
-        }
+        link.accepted(wire.rx.missing(), now);
     }
 }
 
-impl<P: Packet> EndStatus for PacketEnd<P> {
+/// A frame on this session's lanes was unreadable.
+fn unreadable(link: &mut Common) {
+    link.bad_words += 1;
+    if link.bad_words >= BAD_WORDS_UNTIL_DOUBT && link.is_active() {
+        link.doubt_lanes();
+    }
+}
+
+impl<P: Packet> PacketWire<P> {
     #[inline]
-    fn parts(&self) -> (&Common, &Outgoing, &LaneWatch) {
-        (&self.common, &self.tx.out, &self.rx.lanes)
+    fn room(&self, link: &Common, vc: usize) -> u64 {
+        if link.is_active() {
+            self.tx.room(vc)
+        } else {
+            0
+        }
     }
 
-    fn unacknowledged_packets(&self) -> u64 {
-        self.tx.unacknowledged()
+    #[inline]
+    fn is_due(&self, link: &Common, now: Time) -> bool {
+        link.out.wants_probe || self.rx.asked || self.rx.tell <= now || self.tx.has_data()
     }
 }
 
-impl<P: Packet> Session for PacketEnd<P> {
+/// Default names of virtual channels.
+const NUMBERS: [&str; MAX_VCS] = ["0", "1", "2", "3", "4", "5", "6", "7"];
+
+impl<P: Packet> Wire for PacketWire<P> {
     type Config = LinkConfig;
     type Input = PacketInput<P>;
+    type Unit = P;
 
+    const LINK: &'static str = P::LINK;
+    const VC_NAMES: &'static [&'static str] = NUMBERS.split_at(P::VCS).0;
+    const LAYOUT: LaneLayout = PacketEnd::<P>::LAYOUT;
     /// Fits a training frame and one packet.
     const MIN_FRAME_BYTES: usize = match frame::frame_len::<P>(1) {
         length if length > TRAINING_BYTES => length,
         _ => TRAINING_BYTES,
     };
 
-    fn made(config: LinkConfig, now: Time) -> (Self, PacketInput<P>) {
+    fn made(config: LinkConfig, now: Time) -> (Common, Self, PacketInput<P>) {
         const {
             assert!(0 < P::VCS && P::VCS <= MAX_VCS);
             assert!(0 < P::BYTES && frame::frame_len::<P>(1) <= MAX_FRAME_BYTES);
@@ -214,105 +184,20 @@ impl<P: Packet> Session for PacketEnd<P> {
             least_packet: 1,
         };
         let common = Common::new(config, terms, now);
-        let tx = Sender::new((0, 0), &common.profile, now);
-        let rx = Receiver::new(
-            (0, Default::default()),
-            LaneWatch::new(0, 0),
-            Duration::ZERO,
-            Time::NEVER,
-        );
-        let end = Self {
-            common,
-            tx,
-            rx,
+        let wire = Self {
+            tx: Sender::new(0, now),
+            rx: Receiver::new((0, Default::default()), Duration::ZERO, Time::NEVER),
             given_up: VecDeque::new(),
             scratch: Vec::new(),
         };
-        (end, PacketInput::default())
+        (common, wire, PacketInput::default())
     }
 
-    #[inline]
-    fn parts_mut(&mut self) -> (&mut Common, &mut Outgoing, &mut LaneWatch) {
-        (&mut self.common, &mut self.tx.out, &mut self.rx.lanes)
-    }
-
-    fn on_frame(
-        &mut self,
-        now: Time,
-        frame: &Frame<'_>,
-        input: &mut PacketInput<P>,
-    ) -> Result<(), FrameError> {
-        self.on_packets(now, frame, input)
-    }
-
-    fn transmit_timers(&mut self, now: Time) {
-        if self.tx.deadline() <= now {
-            self.common.counters.tx_rewinds_timeout += u64::from(self.tx.time_out(now));
-        }
-    }
-
-    fn has_to_send(&self, now: Time) -> bool {
-        self.tx.out.wants_probe || self.rx.asked || self.rx.tell <= now || self.tx.has_data()
-    }
-
-    fn emit(&mut self, now: Time, buf: &mut [u8]) -> Option<(usize, bool)> {
-        if !self.has_to_send(now) {
-            return None;
-        }
-        let most = match self.rx.asked {
-            true => 0,
-            false => frame::max_packets::<P>(buf.len()),
-        };
-        let due = self.tx.due(most);
-        let (count, lanes) = (due.len(), self.tx.out.lanes);
-        // A path that drops long frames must not drop the probe.
-        let question = self.tx.out.wants_probe && count == 0;
-        let control = frame::Control {
-            seq: self.tx.first_of(count),
-            question,
-            ..self.rx.say()
-        };
-        let header = FrameHeader {
-            units: count as u16,
-            ..self.common.header(P::KIND, lanes)
-        };
-        let buf = &mut buf[..frame::frame_len::<P>(count)];
-        frame::emit(&header, &control, due, buf);
-        self.common.send_through_cable(&mut buf[PLAIN_AT..], lanes);
-        let again = self.tx.sent(count as u64, now);
-        let counters = &mut self.common.counters;
-        counters.tx_phits += count as u64;
-        counters.tx_retransmitted_packets += again;
-        counters.rx_retry_requests += u64::from(control.missing);
-        counters.tx_probes += u64::from(question);
-        Some((buf.len(), count > 0))
-    }
-
-    fn freed(&mut self, vc: usize, freed: u32) {
-        // Ignore buffers freed between sessions: they are counted when the next one begins.
-        if self.is_active() {
-            self.rx.freed(vc, freed, self.common.now);
-        }
-    }
-
-    fn send_on(&mut self, lanes: u8, now: Time) {
-        self.tx.out.lanes = lanes;
-        self.tx.rewind(now);
-        // Send at once: the peer waits for a frame on the new lanes.
-        self.rx.tell = now;
-    }
-
-    // Each packet arrived whole or not, so there is no partial state to discard.
-    fn lanes_changed(&mut self, _: &mut PacketInput<P>) {}
-
-    fn begin(&mut self, offer: &Offer, now: Time, input: &mut PacketInput<P>) {
-        let Common {
-            profile,
-            config,
-            handshake,
-            ..
-        } = &self.common;
-        self.tx = Sender::new((offer.credits[0].into(), offer.lanes), profile, now);
+    fn begin(&mut self, link: &mut Common, offer: &Offer, now: Time, input: &mut PacketInput<P>) {
+        let profile = &link.profile;
+        // The round trip is measured again.
+        link.out = Outgoing::new(offer.lanes, profile, now);
+        self.tx = Sender::new(offer.credits[0].into(), now);
         input.restart();
         let buffers = buffers::<P>(profile);
         let limit = |vc| match vc < P::VCS {
@@ -320,59 +205,137 @@ impl<P: Packet> Session for PacketEnd<P> {
             false => 0,
         };
         let buffers = (buffers.into(), core::array::from_fn(limit));
-        let lanes = LaneWatch::new(handshake.lanes, config.lane_retry_threshold);
-        self.rx = Receiver::new(buffers, lanes, profile.ack_delay, now);
-        self.rx.lanes.told(handshake.told);
+        self.rx = Receiver::new(buffers, profile.ack_delay, now);
+    }
+
+    fn end(&mut self, link: &mut Common, _: &mut PacketInput<P>) -> u64 {
+        self.given_up = self.tx.stop();
+        let discarded = self.given_up.len() as u64;
+        link.counters.tx_discarded_packets += discarded;
+        discarded
+    }
+
+    fn send_on(&mut self, link: &mut Common, lanes: u8, now: Time) {
+        link.out.lanes = lanes;
+        self.tx.rewind(&mut link.out, now);
+        // Send at once: the peer waits for a frame on the new lanes.
+        self.rx.tell = now;
+    }
+
+    // Each packet arrived whole or not, so there is no partial state to discard.
+    fn lanes_changed(&mut self, _: &mut Common, _: &mut PacketInput<P>) {}
+
+    fn max_degrades(&self) -> u32 {
+        ALL_LANES.count_ones() - 1
+    }
+
+    fn on_frame(end: &mut LinkEnd<Self>, now: Time, frame: &Frame<'_>) -> Result<(), FrameError> {
+        if frame.bytes().len() != frame::frame_len::<P>(frame.units(P::KIND)?) {
+            return Err(FrameError::BadLength);
+        }
+        let (wire, link, _) = end.parts_mut();
+        let mut bytes = core::mem::take(&mut wire.scratch);
+        bytes.clear();
+        bytes.extend_from_slice(frame.bytes());
+        let cable = &link.handshake.cable;
+        swizzle_area_back(&mut bytes[PLAIN_AT..], frame.header().lanes, cable);
+        end.read(now, frame.header(), &bytes);
+        end.parts_mut().0.scratch = bytes;
+        Ok(())
+    }
+
+    fn freed(&mut self, link: &mut Common, vc: usize, freed: u32) {
+        // Ignore buffers freed between sessions: they are counted when the next one begins.
+        if link.is_active() {
+            self.rx.freed(vc, freed, link.now);
+        }
+    }
+
+    /// Accepts a packet for sending.
+    ///
+    /// # Panics
+    /// Without [`room`](PacketEnd::room).
+    #[inline]
+    fn push(&mut self, link: &mut Common, packet: P) {
+        assert!(
+            self.room(link, packet.vc()) > 0,
+            "the caller checked for room"
+        );
+        link.counters.tx_packets += 1;
+        self.tx.push(packet);
+    }
+
+    fn transmit_timers(&mut self, link: &mut Common, now: Time) {
+        if self.tx.deadline(&link.out) <= now {
+            let lost = self.tx.time_out(&mut link.out, now);
+            link.counters.tx_rewinds_timeout += u64::from(lost);
+        }
     }
 
     #[inline]
-    fn own_deadline(&self) -> Time {
-        self.rx.tell.min(self.tx.deadline())
+    fn has_to_send(&self, link: &Common, now: Time) -> bool {
+        self.is_due(link, now)
     }
 
-    fn end(&mut self, _: &mut PacketInput<P>) -> u64 {
-        self.given_up = self.tx.stop();
-        let discarded = self.given_up.len() as u64;
-        self.common.counters.tx_discarded_packets += discarded;
-        discarded
+    fn emit(&mut self, link: &mut Common, now: Time, buf: &mut [u8]) -> Option<(usize, bool)> {
+        if !self.is_due(link, now) {
+            return None;
+        }
+        let most = match self.rx.asked {
+            true => 0,
+            false => frame::max_packets::<P>(buf.len()),
+        };
+        let due = self.tx.due(most);
+        let (count, lanes) = (due.len(), link.out.lanes);
+        // A path that drops long frames must not drop the probe.
+        let question = link.out.wants_probe && count == 0;
+        let control = frame::Control {
+            seq: self.tx.first_of(count),
+            question,
+            ..self.rx.say()
+        };
+        let header = FrameHeader {
+            units: count as u16,
+            ..link.header(P::KIND, lanes)
+        };
+        let buf = &mut buf[..frame::frame_len::<P>(count)];
+        frame::emit(&header, &control, due, buf);
+        link.send_through_cable(&mut buf[PLAIN_AT..], lanes);
+        let again = self.tx.sent(count as u64, &mut link.out, now);
+        let counters = &mut link.counters;
+        counters.tx_phits += count as u64;
+        counters.tx_retransmitted_packets += again;
+        counters.rx_retry_requests += u64::from(control.missing);
+        counters.tx_probes += u64::from(question);
+        Some((buf.len(), count > 0))
     }
-}
 
-impl<P: Packet> LinkView for PacketEnd<P> {
-    fn lane_layout(&self) -> LaneLayout {
-        Self::LAYOUT
+    #[inline]
+    fn deadline(&self, link: &Common) -> Time {
+        self.rx.tell.min(self.tx.deadline(&link.out))
     }
 
-    fn account(&self) -> EndAccount {
-        let counters = self.counters();
+    fn resend(&mut self, link: &mut Common, now: Time) {
+        link.counters.tx_rewinds_forced += 1;
+        self.tx.rewind(&mut link.out, now);
+    }
+
+    fn unacknowledged_packets(&self) -> u64 {
+        self.tx.unacknowledged()
+    }
+
+    fn account(&self, link: &Common) -> EndAccount {
+        let counters = &link.counters;
         EndAccount {
             units: Units::PACKETS,
-            active: self.is_active(),
+            active: link.is_active(),
             credits: (0..P::VCS).map(|vc| self.tx.room(vc) as u32).collect(),
-            offers: vec![buffers::<P>(&self.common.profile); P::VCS],
-            unacknowledged: self.unacknowledged_packets(),
+            offers: vec![buffers::<P>(&link.profile); P::VCS],
+            unacknowledged: self.tx.unacknowledged(),
             unsent: 0,
             taken: counters.tx_packets,
             given_up: Some(counters.tx_discarded_packets),
             accepted: counters.rx_packets,
         }
-    }
-}
-
-/// Default names of virtual channels.
-const NUMBERS: [&str; MAX_VCS] = ["0", "1", "2", "3", "4", "5", "6", "7"];
-
-impl<P: Packet> LinkEnd for PacketEnd<P> {
-    const LINK: &'static str = P::LINK;
-    const VC_NAMES: &'static [&'static str] = NUMBERS.split_at(P::VCS).0;
-
-    fn suffer(&mut self, now: Time, fault: LinkFault, input: &mut PacketInput<P>) -> bool {
-        match fault {
-            LinkFault::Down => self.link_down(now, input),
-            LinkFault::Up => self.link_up(now),
-            LinkFault::ForceRetry => self.force_retry(now),
-            _ => return false,
-        }
-        true
     }
 }

@@ -2,15 +2,13 @@
 
 use super::frame::{Carried, Control};
 use super::input::PacketInput;
-use crate::link::LinkCounters;
-use crate::link::lanes::LaneWatch;
+use crate::link::common::Common;
 use crate::packets::packet::{MAX_VCS, Packet};
 use crate::time::{Duration, Time};
 
 /// Receiving state of a session.
 #[derive(Debug)]
 pub(crate) struct Receiver {
-    pub(crate) lanes: LaneWatch,
     /// When the peer must be informed.
     pub(crate) tell: Time,
     /// The peer probed. The reply carries no packets, since long frames may be lost.
@@ -35,12 +33,10 @@ impl Receiver {
     /// Starts a session with `buffers` buffers per virtual channel, of which `limits` are free.
     pub(crate) fn new(
         (buffers, limits): (u64, [u64; MAX_VCS]),
-        lanes: LaneWatch,
         delay: Duration,
         now: Time,
     ) -> Self {
         Self {
-            lanes,
             tell: now,
             asked: false,
             delay,
@@ -85,6 +81,10 @@ impl Receiver {
     /// `freed` buffers of `vc` are free again.
     pub(crate) fn freed(&mut self, vc: usize, freed: u32, now: Time) {
         self.limits[vc] += u64::from(freed);
+        debug_assert!(
+            self.limits[vc] <= self.taken[vc] + self.buffers,
+            "no more buffers are free than there are"
+        );
         self.changed(now);
     }
 
@@ -95,6 +95,12 @@ impl Receiver {
 
     /// The current state, for a frame that leaves now.
     pub(crate) fn say(&mut self) -> Control {
+        debug_assert!(
+            self.told
+                .iter()
+                .zip(self.limits)
+                .all(|(told, limit)| *told <= limit)
+        );
         (self.told, self.tell, self.asked) = (self.limits, Time::NEVER, false);
         self.asked_for = self.missing();
         Control {
@@ -112,7 +118,7 @@ impl Receiver {
         seq: u64,
         packets: impl Iterator<Item = Carried<'a>>,
         input: &mut PacketInput<P>,
-        counters: &mut LinkCounters,
+        link: &mut Common,
     ) -> bool {
         self.missing = seq > self.expected;
         let (mut any, mut readable) = (false, true);
@@ -122,32 +128,35 @@ impl Receiver {
                 continue;
             }
             let Some(packet) = carried.read::<P>() else {
-                counters.rx_crc_errors += 1;
-                let charged = self.lanes.rejected(number, carried.words());
-                self.lanes.note(charged, 1, counters);
+                link.counters.rx_crc_errors += 1;
+                link.unit_rejected(number, carried.words());
                 (self.missing, readable) = (true, false);
                 break;
             };
-            if self.lanes.waits() {
-                let charged = self.lanes.accepted(number, carried.words());
-                self.lanes.note(charged, 1, counters);
+            if link.lanes.waits() {
+                link.unit_accepted(number, carried.words());
             }
             let vc = packet.vc();
             // Reject a packet without a buffer: no correct peer sends one, and a correct peer
             // resends it.
             if vc >= P::VCS {
-                counters.rx_malformed_packets += 1;
+                link.counters.rx_malformed_packets += 1;
                 break;
             }
             if self.taken[vc] == self.limits[vc] {
-                counters.rx_overflows += 1;
+                link.counters.rx_overflows += 1;
                 break;
             }
             input.push(packet);
             self.expected += 1;
             self.taken[vc] += 1;
-            counters.rx_packets += 1;
+            link.counters.rx_packets += 1;
         }
+        debug_assert_eq!(
+            self.expected,
+            self.taken.iter().sum::<u64>(),
+            "packets are numbered by arrival"
+        );
         if self.missing || any {
             self.changed(now);
         }

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use super::frame::Control;
-use crate::link::LinkProfile;
 use crate::link::outgoing::Outgoing;
 use crate::packets::packet::{MAX_VCS, Packet};
 use crate::time::{Duration, Time};
@@ -30,7 +29,6 @@ pub(crate) struct Sender<P> {
     /// The packet whose acknowledgement will be timed, and when it was sent.
     timed: Option<(u64, Time)>,
     rewound: Time,
-    pub(crate) out: Outgoing,
 }
 
 /// The effect of an acknowledgement.
@@ -42,8 +40,8 @@ pub(super) struct News {
 }
 
 impl<P: Packet> Sender<P> {
-    /// Starts a session on `lanes` with a peer that offers `offered` buffers per virtual channel.
-    pub(crate) fn new((offered, lanes): (u64, u8), profile: &LinkProfile, now: Time) -> Self {
+    /// Starts a session with a peer that offers `offered` buffers per virtual channel.
+    pub(crate) fn new(offered: u64, now: Time) -> Self {
         Self {
             packets: VecDeque::new(),
             acked: 0,
@@ -55,7 +53,6 @@ impl<P: Packet> Sender<P> {
             offered,
             timed: None,
             rewound: now,
-            out: Outgoing::new(lanes, profile, now),
         }
     }
 
@@ -66,6 +63,10 @@ impl<P: Packet> Sender<P> {
     }
 
     pub(crate) fn push(&mut self, packet: P) {
+        debug_assert!(
+            self.pushed[packet.vc()] < self.limits[packet.vc()],
+            "room was checked"
+        );
         self.pushed[packet.vc()] += 1;
         self.packets.push_back(packet);
     }
@@ -94,23 +95,23 @@ impl<P: Packet> Sender<P> {
     }
 
     /// Resends everything unacknowledged.
-    pub(crate) fn rewind(&mut self, now: Time) {
+    pub(crate) fn rewind(&mut self, out: &mut Outgoing, now: Time) {
         (self.cursor, self.timed) = (self.acked, None);
-        (self.out.timer_from, self.rewound) = (now, now);
+        (out.timer_from, self.rewound) = (now, now);
     }
 
     /// When unacknowledged packets count as lost, or the peer is probed for owed credits.
-    pub(crate) fn deadline(&self) -> Time {
+    pub(crate) fn deadline(&self, out: &Outgoing) -> Time {
         let is_in_use = |vc: usize| self.limits[vc] != self.pushed[vc] + self.offered;
         let credits = !self.has_data() && (0..P::VCS).any(is_in_use);
-        self.out.retry_deadline(self.acked < self.cursor, credits)
+        out.retry_deadline(self.acked < self.cursor, credits)
     }
 
     /// Handles the [deadline](Self::deadline). Returns whether anything counts as lost.
-    pub(crate) fn time_out(&mut self, now: Time) -> bool {
-        let lost = self.out.expire(self.acked < self.cursor, now);
+    pub(crate) fn time_out(&mut self, out: &mut Outgoing, now: Time) -> bool {
+        let lost = out.expire(self.acked < self.cursor, now);
         if lost {
-            self.rewind(now);
+            self.rewind(out, now);
         }
         lost
     }
@@ -123,16 +124,17 @@ impl<P: Packet> Sender<P> {
     }
 
     /// Records that `count` due packets leave now. Returns the number of resent ones.
-    pub(crate) fn sent(&mut self, count: u64, now: Time) -> u64 {
+    pub(crate) fn sent(&mut self, count: u64, out: &mut Outgoing, now: Time) -> u64 {
         let again = self
             .fresh
             .min(self.cursor + count)
             .saturating_sub(self.cursor);
-        self.out.wants_probe &= count > 0;
+        out.wants_probe &= count > 0;
         if count > 0 {
-            self.out.sent(self.acked < self.cursor, now);
+            out.sent(self.acked < self.cursor, now);
             self.cursor += count;
             self.fresh = self.fresh.max(self.cursor);
+            debug_assert!(self.fresh <= self.next(), "only pushed packets are sent");
             // Do not time a resent packet: its acknowledgement may be for its first transmission.
             if again < count {
                 self.timed = self.timed.or(Some((self.cursor - 1, now)));
@@ -166,8 +168,8 @@ impl<P: Packet> Sender<P> {
     }
 
     /// Processes what passed [`is_possible`](Self::is_possible).
-    pub(crate) fn hear(&mut self, now: Time, said: &Control) -> News {
-        self.out.heard(!self.packets.is_empty());
+    pub(crate) fn hear(&mut self, out: &mut Outgoing, now: Time, said: &Control) -> News {
+        out.heard(!self.packets.is_empty());
         if said.ack < self.acked {
             return News::default(); // Overtaken by a newer frame.
         }
@@ -181,30 +183,34 @@ impl<P: Packet> Sender<P> {
             *limit = told.max(*limit);
         }
         if let Some((_, at)) = self.timed.take_if(|(number, _)| *number < said.ack) {
-            self.out.round_trip.sample(now.since(at));
+            out.round_trip.sample(now.since(at));
         }
-        let rewinds = said.missing && now.since(self.rewound) >= self.under_way();
+        let rewinds = said.missing && now.since(self.rewound) >= under_way(out);
         if rewinds {
-            self.rewind(now);
+            self.rewind(out, now);
         }
         // Room alone does not prove that the packets in flight arrive.
         if acked > 0 || has_room && self.acked == self.cursor {
-            self.out.paid(self.acked < self.cursor, now);
+            out.paid(self.acked < self.cursor, now);
         }
+        debug_assert!(
+            self.acked <= self.cursor && self.cursor <= self.next() && self.fresh <= self.next(),
+            "acknowledged, sent and pushed packets are in this order"
+        );
         News { acked, rewinds }
-    }
-
-    /// Time for which a resend request may concern packets still in flight. Assumed before the
-    /// first measurement: otherwise each resent frame could draw another request.
-    fn under_way(&self) -> Duration {
-        match self.out.round_trip.smoothed() {
-            Some(_) => self.out.round_trip.shortest(),
-            None => self.out.round_trip.probe_timeout(),
-        }
     }
 
     /// Ends the session. Returns the discarded packets.
     pub(crate) fn stop(&mut self) -> VecDeque<P> {
         core::mem::take(&mut self.packets)
+    }
+}
+
+/// Time for which a resend request may concern packets still in flight. Assumed before the first
+/// measurement: otherwise each resent frame could draw another request.
+fn under_way(out: &Outgoing) -> Duration {
+    match out.round_trip.smoothed() {
+        Some(_) => out.round_trip.shortest(),
+        None => out.round_trip.probe_timeout(),
     }
 }

@@ -11,11 +11,10 @@ use proptest::prelude::*;
 use super::frame::{Control, emit, frame_len};
 use super::{PacketEnd, PacketInput, buffers};
 use crate::link::common::Common;
-use crate::link::session::Session;
 use crate::link::testing::rig::{self, A, B, Link, Pair, config};
 use crate::link::{
-    EndStatus, LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkProfile, LinkStandard,
-    ReceiveBuffer,
+    LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkProfile, LinkStandard, LinkView,
+    NodeLink, ReceiveBuffer,
 };
 use crate::packets::Packet;
 use crate::time::Time;
@@ -57,12 +56,12 @@ pub fn forged<P: Packet>(
     let mut bytes = vec![0; frame_len::<P>(packets.len())];
     let header = FrameHeader {
         units: packets.len() as u16,
-        ..from.common.header(P::KIND, lanes)
+        ..from.common().header(P::KIND, lanes)
     };
     let control = Control {
-        seq: to.rx.expected(),
-        ack: from.rx.expected() + more,
-        limits: from.rx.limits(),
+        seq: to.wire().rx.expected(),
+        ack: from.wire().rx.expected() + more,
+        limits: from.wire().rx.limits(),
         ..Control::default()
     };
     emit(&header, &control, packets.iter(), &mut bytes);
@@ -93,11 +92,11 @@ impl<P: Sample> Link for Rig<P> {
     const CHARGES_OF_20: Range<u64> = 21..22;
 
     fn common(lcb: &mut PacketEnd<P>) -> &mut Common {
-        Session::common(lcb)
+        lcb.parts_mut().1
     }
 
-    fn die(lcb: &mut PacketEnd<P>, now: Time, input: &mut PacketInput<P>) {
-        lcb.die(now, input);
+    fn die(lcb: &mut PacketEnd<P>, now: Time) {
+        lcb.die(now);
     }
 
     fn built(builder: LinkConfigBuilder) -> LinkConfig {
@@ -181,7 +180,7 @@ impl<P: Sample> Link for Rig<P> {
     }
 
     fn described(end: &rig::End<Self>) -> String {
-        format!("queued {}", end.input.queued())
+        format!("queued {}", end.lcb.input().queued())
     }
 
     fn forge(pair: &Pair<Self>, to: usize, lanes: u8, more: u64, packets: &[P]) -> Vec<u8> {

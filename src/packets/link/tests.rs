@@ -5,7 +5,7 @@ use phitwire_framing::carrier::frame::{FrameKind, HEADER_BYTES, PLAIN_AT, checks
 use super::frame::frame_len;
 pub(crate) use super::testing::{Rig, Sample};
 use crate::link::testing::rig::{self, A, B, Link, Pair, config};
-use crate::link::{EndStatus, LaneRate, LinkStandard};
+use crate::link::{LaneRate, LinkStandard, LinkView};
 use crate::packets::Packet;
 use crate::time::Duration;
 

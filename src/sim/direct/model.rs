@@ -17,9 +17,9 @@ use super::exchange::Exchange;
 use super::mail::{MailError, Reader};
 use super::shared::{Common, Shared};
 use super::source::NEVER;
+use crate::device::PipelineReport;
 use crate::device::pipeline::Stage;
-use crate::device::{LinkEnd, PipelineReport};
-use crate::link::LinkControlBlock;
+use crate::link::NodeLink;
 use crate::link::impair::Netem;
 use crate::net::Network;
 use crate::node::{Node, PortId};
@@ -54,7 +54,7 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     /// A router with encoded links.
     type Router: Node + Send;
     /// One end of an encoded link.
-    type End: LinkEnd;
+    type End: NodeLink;
     /// Reassembles packets that reach a terminal over an encoded link.
     type Assemblies: Debug + Default + Send;
     /// Direct links, or [`NoDirectLinks`].
@@ -124,7 +124,7 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     fn sent(end: &Self::End) -> u64;
     /// Receives everything that has reached a terminal by `cycle`.
     fn receive(
-        input: &mut <Self::End as LinkControlBlock>::Input,
+        input: &mut <Self::End as NodeLink>::Input,
         assemblies: &mut Self::Assemblies,
         cycle: u64,
         terminal: &mut Self::Terminal,

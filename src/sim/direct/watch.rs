@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use super::model::{CycleModel, DirectModel as _, DirectRouter, MAX_VCS};
 use super::summary::{EndName, PartSnapshot};
+use crate::device::PipelineReport;
 use crate::device::pipeline::Stage;
-use crate::device::{LinkEnd, LinkView, PipelineReport};
+use crate::link::{LinkView, NodeLink};
 use crate::net::{End, Network as _, NodeRef};
 
 /// The state of a network between two cycles.
@@ -142,7 +143,7 @@ pub(crate) fn of_encoded(end: &impl LinkView) -> EndSnapshot {
 
 /// The stages of a router with direct links.
 pub(crate) fn pipeline_of<M: CycleModel>(router: &impl DirectRouter<M>) -> PipelineReport {
-    let names = <M::End as LinkEnd>::VC_NAMES;
+    let names = <M::End as NodeLink>::VC_NAMES;
     let mut input = Stage::inside("input buffer", "phits", "port").channels(names);
     let mut ports = 0;
     for port in (0..M::PORTS).filter(|&port| router.peer(port).is_some()) {

@@ -11,7 +11,7 @@ use self::window::{Freeing, Leaving, NoPorts, Window};
 use super::credits::Returned;
 use super::{Aries, INPUT_FLITS, NIC_LANES};
 use crate::link::{IdealEnd, SetProfile};
-use crate::route::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, VCS};
+use crate::route::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS};
 use crate::router::grain::{Flits, Items, Packets};
 use crate::router::pace::Pace;
 use crate::router::pipeline::INPUT_CYCLES;
@@ -400,7 +400,7 @@ impl model::DirectRouter<Aries> for DirectRouter {
         let lanes = self.lanes();
         let end = &lanes.ends[port];
         let (vc, left) = end.coming();
-        let mut queued = core::array::from_fn(|vc| end.len(vc % VCS));
+        let mut queued = core::array::from_fn(|vc| end.len(vc));
         if let Some(freeing) = lanes.freeing.get(port) {
             // The slots of a partly taken packet are not free yet.
             queued[usize::from(freeing.vc)] += u32::from(freeing.left);

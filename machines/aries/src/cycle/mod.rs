@@ -138,7 +138,7 @@ impl CycleModel for Aries {
     }
 
     fn sent(end: &AriesLcb) -> u64 {
-        let sets = end.set_counters();
+        let sets = end.wire().set_counters();
         sets.tx_flits + sets.tx_replayed_sets * DATA_FLITS as u64
     }
 
@@ -163,8 +163,8 @@ impl CycleModel for Aries {
 
     fn has_room(end: &AriesLcb, is_reply: bool, shared: &Shared<Self>) -> bool {
         match is_reply {
-            false => end.can_begin(0, shared.format.request_flits),
-            true => end.can_begin(4, packet::REPLY_FLITS),
+            false => end.wire().can_begin(0, shared.format.request_flits),
+            true => end.wire().can_begin(4, packet::REPLY_FLITS),
         }
     }
 

@@ -162,6 +162,7 @@ impl Acks {
         let whole = self.freed[vc] / VC_ACK_UNIT * VC_ACK_UNIT;
         let step = whole.wrapping_sub(self.told[vc]);
         if step < 1 << 31 {
+            debug_assert!(step <= self.news, "only news is reported");
             self.news -= step;
             self.told[vc] = whole;
             if self.news == 0 {

@@ -8,10 +8,9 @@ use phitwire_framing::aries::set::{
 use phitwire_framing::carrier::lanes::swizzle_area_back;
 
 use super::input::AriesInput;
-use super::lcb::{AriesLcb, IN, OUT};
+use super::lcb::{AriesLcb, IN, OUT, SetWire, reinitialise};
 use super::transmit::{BadAck, Run};
-use phitwire::link::common::BAD_WORDS_UNTIL_DOUBT;
-use phitwire::link::session::Session;
+use phitwire::link::common::{BAD_WORDS_UNTIL_DOUBT, Common};
 use phitwire::time::Time;
 
 /// Emulated time between pulses of the global clock in ns (ours).
@@ -36,53 +35,58 @@ struct Brought {
     bad: u32,
 }
 
-impl AriesLcb {
-    /// Handles a frame of sets with a well-formed header.
-    pub(super) fn on_sets(&mut self, now: Time, frame: SetFrame<'_>, input: &mut AriesInput) {
+/// Handles a frame of sets with a well-formed header.
+pub(super) fn on_sets(end: &mut AriesLcb, now: Time, frame: &SetFrame<'_>) {
+    if end.belongs(now, frame.header()) {
+        let (wire, link, input) = end.parts_mut();
+        wire.take(link, now, frame, input);
+    }
+}
+
+impl SetWire {
+    /// Takes in a frame of this session.
+    fn take(&mut self, link: &mut Common, now: Time, frame: &SetFrame<'_>, input: &mut AriesInput) {
         let header = frame.header();
-        if !self.belongs(now, header, input) {
-            return;
-        }
         self.scrambler[IN].set_lanes(header.lanes);
         let mut brought = Brought::default();
-        let owed_since = self.tx.out.owed_since;
-        let cable = self.common.handshake.cable;
+        let owed_since = link.out.owed_since;
+        let cable = link.handshake.cable;
         for set in frame.as_they_came() {
             let taken = if cable.is_identity() {
-                self.on_set(now, set, &mut brought, input)
+                self.on_set(link, now, set, &mut brought, input)
             } else {
                 let mut set = *set;
                 swizzle_area_back(&mut set, header.lanes, &cable);
-                self.on_set(now, &set, &mut brought, input)
+                self.on_set(link, now, &set, &mut brought, input)
             };
             if taken.is_err() {
                 break;
             }
         }
-        if self.tx.out.owed_since != owed_since {
-            self.moves();
+        if link.out.owed_since != owed_since {
+            link.moves();
         }
         if brought.stale {
-            self.stale(now);
+            link.stale(now);
             return;
         }
         if brought.readable {
-            self.common.bad_words = 0;
+            link.bad_words = 0;
         }
         if brought.accepted {
-            self.believes(header.lanes);
-            self.accepted(self.rx.waits_for(), now);
-            self.tx.heard();
-            self.common.counters.rx_data_frames += 1;
+            link.believes(header.lanes);
+            link.accepted(self.rx.waits_for(), now);
+            self.tx.heard(&mut link.out);
+            link.counters.rx_data_frames += 1;
         } else {
-            self.unusable(now);
+            link.unusable(now);
         }
         if !brought.readable {
             // Each of its sets counts like a frame: the sender chooses how long frames are.
-            self.common.bad_words += brought.bad;
-            self.common.counters.drop_bad_sideband += 1;
-            if self.common.bad_words >= BAD_WORDS_UNTIL_DOUBT {
-                self.common.doubt_lanes();
+            link.bad_words += brought.bad;
+            link.counters.drop_bad_sideband += 1;
+            if link.bad_words >= BAD_WORDS_UNTIL_DOUBT {
+                link.doubt_lanes();
             }
         }
         if brought.repeated && !brought.news {
@@ -97,6 +101,7 @@ impl AriesLcb {
     #[inline]
     fn on_set(
         &mut self,
+        link: &mut Common,
         now: Time,
         bytes: &SetBytes,
         brought: &mut Brought,
@@ -106,17 +111,17 @@ impl AriesLcb {
             Ok(SetKind::Data(tenth)) => {
                 brought.readable = true;
                 self.rx.bad_run = 0;
-                self.on_data_set(now, bytes, Tail::of(*tenth), brought, input)
+                self.on_data_set(link, now, bytes, Tail::of(*tenth), brought, input)
             }
             Ok(SetKind::Control(set)) => {
                 brought.readable = true;
                 self.rx.bad_run = 0;
                 self.sets.rx_control_sets += 1;
-                self.on_control_set(now, set, brought)
+                self.on_control_set(link, now, set, brought)
             }
             Err(SetError::Crc) => {
                 let bytes = self.scrambler[IN].taken_off(*bytes);
-                self.on_bad_set(&bytes, brought);
+                self.on_bad_set(link, &bytes, brought);
                 Ok(())
             }
             Err(SetError::ReservedControl | SetError::Contradiction) => {
@@ -129,6 +134,7 @@ impl AriesLcb {
     #[inline]
     fn on_data_set(
         &mut self,
+        link: &mut Common,
         now: Time,
         bytes: &SetBytes,
         tail: Tail,
@@ -148,23 +154,23 @@ impl AriesLcb {
             number
         } else {
             let Ok(number) = self.rx.place_short(tail.number) else {
-                self.common.counters.drop_impossible_position += 1;
+                link.counters.drop_impossible_position += 1;
                 return Err(());
             };
             if number == self.rx.expected() {
                 // A repeated set may carry old acknowledgements, which six bits cannot distinguish
                 // from new ones.
-                self.on_tail(now, &tail);
+                self.on_tail(link, now, &tail);
             }
             number
         };
         brought.accepted = true;
         self.peer_load = tail.load;
-        if self.rx.lanes.waits() {
+        if link.lanes.waits() {
             let bytes = self.scrambler[IN].taken_off(*bytes);
-            self.rx.good(number, &bytes, &mut self.common.counters);
+            self.rx.good(number, &bytes, link);
         }
-        let counters = (&mut self.sets, &mut self.common.counters);
+        let counters = (&mut self.sets, &mut link.counters);
         let pattern = self.scrambler[IN].pattern();
         let flits = DataFlits { bytes, pattern };
         let new = self.rx.data(now, number, flits, input, counters);
@@ -173,38 +179,37 @@ impl AriesLcb {
         Ok(())
     }
 
-    fn on_tail(&mut self, now: Time, tail: &Tail) {
-        let counters = &mut self.common.counters;
-        match self.tx.tail(tail, now, counters, &mut self.sets) {
+    fn on_tail(&mut self, link: &mut Common, now: Time, tail: &Tail) {
+        match self.tx.tail(tail, now, link, &mut self.sets) {
             Ok(()) => {}
-            Err(BadAck::Ack) => counters.drop_impossible_ack += 1,
-            Err(BadAck::VcAck) => counters.drop_impossible_vc_ack += 1,
+            Err(BadAck::Ack) => link.counters.drop_impossible_ack += 1,
+            Err(BadAck::VcAck) => link.counters.drop_impossible_vc_ack += 1,
         }
     }
 
     fn on_control_set(
         &mut self,
+        link: &mut Common,
         now: Time,
         set: &ControlSet,
         brought: &mut Brought,
     ) -> Result<(), ()> {
-        let counters = &mut self.common.counters;
         let Ok(next) = self.rx.place(set.next) else {
-            counters.drop_impossible_position += 1;
+            link.counters.drop_impossible_position += 1;
             return Err(());
         };
         if self.rx.is_stale(next) {
             brought.stale = true;
             return Err(());
         }
-        match self.tx.control(set, now, counters, &mut self.sets) {
+        match self.tx.control(set, now, link, &mut self.sets) {
             Ok(()) => {}
             Err(BadAck::Ack) => {
-                counters.drop_impossible_ack += 1;
+                link.counters.drop_impossible_ack += 1;
                 return Err(());
             }
             Err(BadAck::VcAck) => {
-                counters.drop_impossible_vc_ack += 1;
+                link.counters.drop_impossible_vc_ack += 1;
                 return Err(());
             }
         }
@@ -221,7 +226,7 @@ impl AriesLcb {
 
     /// Handles a set that failed its CRC. Its position in the frame gives its number, or it was the
     /// expected one.
-    fn on_bad_set(&mut self, bytes: &SetBytes, brought: &mut Brought) {
+    fn on_bad_set(&mut self, link: &mut Common, bytes: &SetBytes, brought: &mut Brought) {
         brought.bad += 1;
         let number = if self.config.sets.full_numbers {
             let number = brought.at;
@@ -235,53 +240,62 @@ impl AriesLcb {
             agrees.then_some(expected)
         };
         let limit = self.config.registers.reinit_after_bad_sets;
-        let counters = &mut self.common.counters;
-        if self.rx.bad(number, bytes, limit, counters, &mut self.sets) {
-            self.reinitialise();
+        if self.rx.bad(number, bytes, limit, link, &mut self.sets) {
+            reinitialise(link);
         }
     }
 
     // Sending.
 
     #[inline]
-    pub(super) fn wants_control_frame(&self, now: Time) -> bool {
-        self.rx.wants_nack() || self.tx.out.wants_probe || self.rx.acks.is_due(now)
+    pub(super) fn wants_control_frame(&self, link: &Common, now: Time) -> bool {
+        self.rx.wants_nack() || link.out.wants_probe || self.rx.acks.is_due(now)
     }
 
     /// The next frame, if there is something to send: its length, and whether it carries data.
-    pub(super) fn emit_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<(usize, bool)> {
-        let sets = self.tx.allowance(now, max_sets(buf.len()) as u64);
-        if sets == 0 && !self.wants_control_frame(now) {
+    pub(super) fn emit_frame(
+        &mut self,
+        link: &mut Common,
+        now: Time,
+        buf: &mut [u8],
+    ) -> Option<(usize, bool)> {
+        let sets = self
+            .tx
+            .allowance(&link.out, now, max_sets(buf.len()) as u64);
+        if sets == 0 && !self.wants_control_frame(link, now) {
             return None;
         }
-        let lanes = self.tx.out.lanes;
-        let header = self.common.header(SetFrame::KIND, lanes);
+        let lanes = link.out.lanes;
+        let header = link.header(SetFrame::KIND, lanes);
         let mut writer = SetFrameWriter::new(&header, buf).expect("the buffer holds a frame");
         self.scrambler[OUT].set_lanes(lanes);
-        let sent = self.emit_sets(now, sets, &mut writer);
+        let sent = self.emit_sets(link, now, sets, &mut writer);
         let length = writer.finish().expect("the frame has at least one set");
-        self.common
-            .send_through_cable(&mut buf[SETS_AT..length], lanes);
+        link.send_through_cable(&mut buf[SETS_AT..length], lanes);
         Some((length, sent > 0))
     }
 
     /// Fills a frame with the control sets due and up to `most` data sets. Returns the number of
     /// data sets.
-    fn emit_sets(&mut self, now: Time, most: u64, writer: &mut SetFrameWriter<'_>) -> u64 {
+    fn emit_sets(
+        &mut self,
+        link: &mut Common,
+        now: Time,
+        most: u64,
+        writer: &mut SetFrameWriter<'_>,
+    ) -> u64 {
         let full_numbers = self.config.sets.full_numbers;
         let mut left = most;
-        let mut pulse = self.pulse(now);
+        let mut pulse = self.pulse(link, now);
         // With short numbers, as on the chip, a nack rides on data.
         let rides = !full_numbers && left > 0 && self.rx.may_ride();
         if !rides {
-            self.emit_nacks(now, left > 0, writer, &mut pulse);
+            self.emit_nacks(link, now, left > 0, writer, &mut pulse);
         }
-        if !full_numbers
-            && (self.tx.out.wants_probe || left == 0 || self.rx.acks.wants_control(now))
-        {
+        if !full_numbers && (link.out.wants_probe || left == 0 || self.rx.acks.wants_control(now)) {
             let next = self.tx.sent_up_to();
             if writer.room() > usize::from(left > 0) && writer.sets() == 0 {
-                self.emit_control(now, next, None, writer, &mut pulse);
+                self.emit_control(link, now, next, None, writer, &mut pulse);
             }
         }
         while left > 0 {
@@ -291,14 +305,14 @@ impl AriesLcb {
                 break;
             };
             if full_numbers {
-                self.emit_control(now, run.first, None, writer, &mut pulse);
+                self.emit_control(link, now, run.first, None, writer, &mut pulse);
             }
-            self.emit_run(now, run, writer, &mut pulse);
+            self.emit_run(link, now, run, writer, &mut pulse);
             left -= run.sets;
         }
         if writer.sets() == 0 {
             let next = self.tx.sent_up_to();
-            self.emit_control(now, next, None, writer, &mut pulse);
+            self.emit_control(link, now, next, None, writer, &mut pulse);
         }
         most - left
     }
@@ -307,6 +321,7 @@ impl AriesLcb {
     /// there is data.
     fn emit_nacks(
         &mut self,
+        link: &mut Common,
         now: Time,
         has_data: bool,
         writer: &mut SetFrameWriter<'_>,
@@ -319,12 +334,13 @@ impl AriesLcb {
                 break;
             };
             let next = self.tx.sent_up_to();
-            self.emit_control(now, next, Some(gap), writer, pulse);
+            self.emit_control(link, now, next, Some(gap), writer, pulse);
         }
     }
 
     fn emit_control(
         &mut self,
+        link: &mut Common,
         now: Time,
         next: u64,
         gap: Option<(u16, u16)>,
@@ -335,8 +351,8 @@ impl AriesLcb {
             return;
         };
         let expected = self.rx.expected();
-        let probe = core::mem::take(&mut self.tx.out.wants_probe);
-        self.common.counters.tx_probes += u64::from(probe);
+        let probe = core::mem::take(&mut link.out.wants_probe);
+        link.counters.tx_probes += u64::from(probe);
         let (missing_from, missing) = gap.unwrap_or_default();
         self.told_load = self.load;
         let set = ControlSet {
@@ -347,7 +363,7 @@ impl AriesLcb {
             missing_from,
             missing,
             vc_acks: self.rx.acks.tell_all(expected),
-            clock: now.as_ns() / self.common.config.clock.dilation(),
+            clock: now.as_ns() / link.config.clock.dilation(),
             pulse: core::mem::take(pulse),
             load: self.load,
         };
@@ -356,7 +372,14 @@ impl AriesLcb {
         self.scrambler[OUT].apply(slot);
     }
 
-    fn emit_run(&mut self, now: Time, run: Run, writer: &mut SetFrameWriter<'_>, pulse: &mut bool) {
+    fn emit_run(
+        &mut self,
+        link: &mut Common,
+        now: Time,
+        run: Run,
+        writer: &mut SetFrameWriter<'_>,
+        pulse: &mut bool,
+    ) {
         let expected = self.rx.expected();
         for number in run.first..run.first + run.sets {
             let slot = writer.slot().expect("the caller checked that the run fits");
@@ -372,18 +395,18 @@ impl AriesLcb {
             let mut buffer = [Flit::IDLE; DATA_FLITS];
             let flits = self.tx.flits_of(number, &mut buffer);
             DataSet::emit_under(pattern, flits, tail, slot);
-            if self.injector.is_on() && self.injector.apply(slot, self.tx.out.lanes) {
+            if self.injector.is_on() && self.injector.apply(slot, link.out.lanes) {
                 self.sets.tx_injected_errors += 1;
             }
         }
         self.told_load = self.load;
-        self.tx.sent(run, now, &mut self.sets);
+        self.tx.sent(run, now, &mut link.out, &mut self.sets);
     }
 
     /// Whether the global clock has pulsed since a set last reported it.
     #[inline]
-    fn pulse(&mut self, now: Time) -> bool {
-        let pulse = now.as_ns() / (PULSE_NS * self.common.config.clock.dilation());
+    fn pulse(&mut self, link: &Common, now: Time) -> bool {
+        let pulse = now.as_ns() / (PULSE_NS * link.config.clock.dilation());
         core::mem::replace(&mut self.pulse, pulse) != pulse
     }
 }

@@ -96,8 +96,8 @@ pub(super) struct Arrived {
 /// blocks.
 ///
 /// The write side belongs to the [`AriesLcb`](super::AriesLcb), the read side to the router core or
-/// NIC. A [`LinkPort`](phitwire::link::LinkPort) passes the result of
-/// [`take_acks`](Self::take_acks) to [`vc_freed`](phitwire::link::LinkControlBlock::vc_freed).
+/// NIC. Its [`give_back`](phitwire::link::NodeLink::give_back) sends what
+/// [`take_acks`](Self::take_acks) returns.
 #[derive(Clone, Debug)]
 pub struct AriesInput {
     /// Blocks ever used: as many as the worst backlog so far needed.

@@ -3,22 +3,21 @@
 use phitwire_framing::aries::flit::{Flit, MAX_PACKET_FLITS, VCS};
 use phitwire_framing::aries::frame::{SetFrame, set_frame_len};
 use phitwire_framing::carrier::frame::{Frame, FrameError};
+use phitwire_framing::carrier::lane_layout::LaneLayout;
 use phitwire_framing::carrier::training::{TRAINING_BYTES, Training, find_cable};
 
+use super::VC_NAMES;
 use super::config::AriesLinkConfig;
 use super::counters::SetCounters;
+use super::frames::on_sets;
 use super::injection::Injector;
 use super::input::AriesInput;
 use super::receive::{ReceiveTerms, Receiver};
 use super::scrambler::Scrambler;
 use super::transmit::{TransmitTerms, Transmitter};
-use phitwire::link::ErrorInjection;
 use phitwire::link::common::Common;
-use phitwire::link::lanes::LaneWatch;
-use phitwire::link::outgoing::Outgoing;
-use phitwire::link::session::Session;
 use phitwire::link::training::{Offer, Terms};
-use phitwire::link::{EndStatus, LinkEvent};
+use phitwire::link::{EndAccount, LinkEnd, LinkEvent, LinkFault, Units, Wire};
 use phitwire::time::{Duration, Time};
 
 /// Smallest buffer of a frame, in bytes: a training frame, or a control set and a data set.
@@ -28,16 +27,15 @@ const _: () = assert!(set_frame_len(2) <= MIN_SET_FRAME_BYTES);
 
 /// One end of an Aries link (XC white paper, "Aries Router").
 ///
-/// Call order: that of every [`LinkControlBlock`](phitwire::link::LinkControlBlock), and any number
-/// of [`push`](Self::push). Every call must pass the same [`AriesInput`].
-///
 /// # Peer restarts
 /// If the peer turns out to be another incarnation, every packet in the replay buffer is discarded
 /// and counted; if it is merely silent, none is, and this end retries at growing intervals forever,
 /// unless the profile's `give_up` limits that. The same holds for unusable frames.
+pub type AriesLcb = LinkEnd<SetWire>;
+
+/// The protocol of a link of sets.
 #[derive(Debug)]
-pub struct AriesLcb {
-    pub(super) common: Common,
+pub struct SetWire {
     pub(super) config: AriesLinkConfig,
     pub(super) tx: Transmitter,
     pub(super) rx: Receiver,
@@ -60,42 +58,7 @@ pub(super) const OUT: usize = 0;
 /// Index of the receive scrambler.
 pub(super) const IN: usize = 1;
 
-impl AriesLcb {
-    /// A link end in training.
-    pub fn new(config: AriesLinkConfig, now: Time) -> Self {
-        let sets = config.sets();
-        let terms = Terms {
-            window: sets.window_sets,
-            credits: [sets.input_flits(), sets.private_flits],
-            max_packet: MAX_PACKET_FLITS as u8,
-            least_packet: MAX_PACKET_FLITS as u8,
-        };
-        let common = Common::new(config.link().clone(), terms, now);
-        let idle = ReceiveTerms {
-            window: 0,
-            debt: [0; VCS],
-            lanes: 0,
-        };
-        let registers = *config.registers();
-        Self {
-            tx: Transmitter::new(&config, &common.profile, now),
-            rx: Receiver::new(&config, idle, &common.profile),
-            sets: SetCounters::default(),
-            scrambler: [(); 2].map(|()| Scrambler::new(registers.scrambler_seeds, 7)),
-            injector: Injector::new(registers.injection),
-            load: 0,
-            told_load: 0,
-            peer_load: 0,
-            peer_clock: None,
-            pulse: 0,
-            deaf_until: None,
-            common,
-            config,
-        }
-    }
-
-    // Core side.
-
+impl SetWire {
     /// Whether a packet of `flits` flits on `vc` may begin: the link is active, no packet is open,
     /// and credits and replay buffer have room for all of it (virtual cut-through).
     ///
@@ -103,49 +66,15 @@ impl AriesLcb {
     /// If there is no such virtual channel.
     #[inline]
     pub fn can_begin(&self, vc: usize, flits: usize) -> bool {
-        self.is_active() && self.tx.can_begin(vc, flits)
+        self.tx.can_begin(vc, flits)
     }
-
-    /// Takes the next flit of a packet; its head says how many follow, one packet after the other.
-    /// A packet once begun is accepted to its end. While the link is not active, packets are
-    /// dropped and counted.
-    ///
-    /// # Panics
-    /// If a packet begins with an invalid head or, on an active link, without [`Self::can_begin`].
-    #[inline]
-    pub fn push(&mut self, flit: Flit) {
-        let active = self.is_active();
-        let (counters, sets) = (&mut self.common.counters, &mut self.sets);
-        if let Some(vc) = self.tx.push(flit, active, counters, sets) {
-            self.common.report(LinkEvent::Poisoned { vc });
-        }
-    }
-
-    /// Takes a whole packet, head first: like [`Self::push`] for each of its flits.
-    ///
-    /// # Panics
-    /// Like [`Self::push`].
-    // Measured: as calls, this and two others cost one to four percent of the message rate.
-    #[inline(always)]
-    pub fn push_packet(&mut self, packet: &[Flit]) {
-        let active = self.is_active();
-        let (counters, sets) = (&mut self.common.counters, &mut self.sets);
-        if active && self.tx.push_packet(packet, counters, sets) {
-            return;
-        }
-        for &flit in packet {
-            self.push(flit);
-        }
-    }
-
-    // Getters.
 
     /// Counters of sets and flits.
     pub fn set_counters(&self) -> &SetCounters {
         &self.sets
     }
 
-    pub fn aries_config(&self) -> &AriesLinkConfig {
+    pub fn config(&self) -> &AriesLinkConfig {
         &self.config
     }
 
@@ -178,10 +107,10 @@ impl AriesLcb {
     /// Sets the 4 bits of load that every set reports to the peer. A change leaves with the next
     /// frame, or shortly with a frame of its own.
     #[inline]
-    pub fn set_load(&mut self, load: u8) {
+    pub fn set_load(&mut self, link: &Common, load: u8) {
         self.load = load & 0xf;
-        if self.load != self.told_load && self.is_active() {
-            self.rx.acks.suggest(self.common.now);
+        if self.load != self.told_load && link.is_active() {
+            self.rx.acks.suggest(link.now);
         }
     }
 
@@ -200,55 +129,216 @@ impl AriesLcb {
         self.tx.buffer().next() - self.tx.buffer().acked()
     }
 
-    // Commands.
-
-    /// Replays everything unacknowledged.
-    pub fn force_retry(&mut self, now: Time) {
-        self.common.see(now);
-        self.tx.force_retry(now, &mut self.sets);
-    }
-
-    /// Sends the next data set with a bad CRC.
-    pub fn force_bad_crc(&mut self) {
-        self.injector.force_bad_crc();
-    }
-
-    /// Reinitialises the lanes, as after a run of bad CRCs.
-    pub fn force_reinit(&mut self, now: Time) {
-        self.common.see(now);
-        if self.is_active() {
+    /// Reinitialises the lanes of an active link, as after a run of bad CRCs.
+    fn force_reinit(&mut self, link: &mut Common) {
+        if link.is_active() {
             self.sets.rx_reinits += 1;
-            self.reinitialise();
+            reinitialise(link);
         }
-    }
-
-    /// Receives nothing for `span`: the receive clock is lost. Then reinitialises the lanes.
-    pub fn lose_clock(&mut self, now: Time, span: Duration) {
-        self.common.see(now);
-        self.deaf_until = Some(now + span);
-    }
-
-    /// Injects errors from now on.
-    pub fn inject(&mut self, injection: ErrorInjection) {
-        self.injector = Injector::new(injection);
-    }
-
-    /// Marks the next packet as damaged inside this router: a soft error.
-    pub fn soft_error_next(&mut self) {
-        self.tx.poison_next();
-    }
-
-    /// Requests the peer's training pattern, which tests every lane.
-    pub(super) fn reinitialise(&mut self) {
-        self.common.doubt_lanes();
-        self.common.report(LinkEvent::Reinitialised);
     }
 }
 
-impl EndStatus for AriesLcb {
+/// Requests the peer's training pattern, which tests every lane.
+pub(super) fn reinitialise(link: &mut Common) {
+    link.doubt_lanes();
+    link.report(LinkEvent::Reinitialised);
+}
+
+impl Wire for SetWire {
+    type Config = AriesLinkConfig;
+    type Input = AriesInput;
+    type Unit = Flit;
+
+    const LINK: &'static str = "Aries";
+    const VC_NAMES: &'static [&'static str] = &VC_NAMES;
+    const LAYOUT: LaneLayout = SetFrame::LAYOUT;
+    const MIN_FRAME_BYTES: usize = MIN_SET_FRAME_BYTES;
+    /// Measured: a turn soon costs less than its system calls, since a packet takes few of a node's
+    /// instructions.
+    const BYTES_PER_TURN: usize = 16_000;
+
+    fn made(config: AriesLinkConfig, now: Time) -> (Common, Self, AriesInput) {
+        let input = AriesInput::new(&config);
+        let sets = config.sets();
+        let terms = Terms {
+            window: sets.window_sets,
+            credits: [sets.input_flits(), sets.private_flits],
+            max_packet: MAX_PACKET_FLITS as u8,
+            least_packet: MAX_PACKET_FLITS as u8,
+        };
+        let common = Common::new(config.link().clone(), terms, now);
+        let idle = ReceiveTerms {
+            window: 0,
+            debt: [0; VCS],
+        };
+        let registers = *config.registers();
+        let wire = Self {
+            tx: Transmitter::new(&config),
+            rx: Receiver::new(&config, idle, &common.profile),
+            sets: SetCounters::default(),
+            scrambler: [(); 2].map(|()| Scrambler::new(registers.scrambler_seeds, 7)),
+            injector: Injector::new(registers.injection),
+            load: 0,
+            told_load: 0,
+            peer_load: 0,
+            peer_clock: None,
+            pulse: 0,
+            deaf_until: None,
+            config,
+        };
+        (common, wire, input)
+    }
+
+    fn begin(&mut self, link: &mut Common, offer: &Offer, _: Time, input: &mut AriesInput) {
+        let window = offer.window.min(self.config.sets().window_sets);
+        let [all, private] = offer.credits;
+        self.tx.start(TransmitTerms {
+            window,
+            private,
+            common: all.saturating_sub(private.saturating_mul(VCS as u32)),
+            lanes: offer.lanes,
+        });
+        let terms = ReceiveTerms {
+            window,
+            debt: input.restart(),
+        };
+        self.rx = Receiver::new(&self.config, terms, &link.profile);
+        self.peer_load = 0;
+        self.told_load = 0;
+        self.peer_clock = None;
+    }
+
+    fn end(&mut self, link: &mut Common, input: &mut AriesInput) -> u64 {
+        let discarded = self.tx.stop(&mut link.counters);
+        debug_assert_eq!(self.unacknowledged_sets(), 0, "nothing is left to replay");
+        self.rx.abort(input, &mut self.sets);
+        discarded
+    }
+
+    fn send_on(&mut self, link: &mut Common, lanes: u8, now: Time) {
+        self.tx.set_lanes(lanes, now, &mut link.out, &mut self.sets);
+        // Send a control set, so that the peer sees the new lanes even without data.
+        self.rx.acks.urge();
+    }
+
+    fn lanes_changed(&mut self, _: &mut Common, _: &mut AriesInput) {
+        self.rx.lanes_changed();
+    }
+
+    fn was_trained(&mut self, link: &mut Common, training: &Training) {
+        // Determine the cable again: the clock may have been lost because it was replugged.
+        if let Ok(cable) = find_cable(&training.pattern) {
+            link.handshake.cable = cable;
+        }
+        self.rx.bad_run = 0;
+    }
+
+    fn max_degrades(&self) -> u32 {
+        self.config.registers().max_degrades.into()
+    }
+
+    /// False while the receive clock is lost, after which the lanes are reinitialised.
     #[inline]
-    fn parts(&self) -> (&Common, &Outgoing, &LaneWatch) {
-        (&self.common, &self.tx.out, &self.rx.lanes)
+    fn hears(&mut self, link: &mut Common, now: Time) -> bool {
+        if let Some(until) = self.deaf_until {
+            if now < until {
+                self.sets.rx_clock_lost_frames += 1;
+                return false;
+            }
+            self.deaf_until = None;
+            self.force_reinit(link);
+        }
+        true
+    }
+
+    /// Flits of packets go up once their set's CRC is known to be good.
+    fn on_frame(end: &mut AriesLcb, now: Time, frame: &Frame<'_>) -> Result<(), FrameError> {
+        if frame.kind() != SetFrame::KIND {
+            return Err(FrameError::BadKind);
+        }
+        on_sets(end, now, &SetFrame::of(frame)?);
+        Ok(())
+    }
+
+    fn receive_timers(&mut self, _: &mut Common, now: Time, _: &mut AriesInput) {
+        self.rx.handle_timers(now, &mut self.sets);
+    }
+
+    #[inline]
+    fn freed(&mut self, link: &mut Common, vc: usize, flits: u32) {
+        // Flits freed between sessions are counted when the next one begins.
+        if link.is_active() {
+            self.rx.acks.free(vc, flits, link.now);
+        }
+    }
+
+    /// Takes the next flit of a packet; its head says how many follow, one packet after the other.
+    /// A packet once begun is accepted to its end.
+    ///
+    /// # Panics
+    /// If a packet begins with an invalid head or, on an active link, without [`Self::can_begin`].
+    #[inline]
+    fn push(&mut self, link: &mut Common, flit: Flit) {
+        let active = link.is_active();
+        let (counters, sets) = (&mut link.counters, &mut self.sets);
+        if let Some(vc) = self.tx.push(flit, active, counters, sets) {
+            link.report(LinkEvent::Poisoned { vc });
+        }
+    }
+
+    // Measured: as calls, this and two others cost one to four percent of the message rate.
+    #[inline(always)]
+    fn push_packet(&mut self, link: &mut Common, packet: &[Flit]) {
+        let active = link.is_active();
+        let (counters, sets) = (&mut link.counters, &mut self.sets);
+        if active && self.tx.push_packet(packet, counters, sets) {
+            return;
+        }
+        for &flit in packet {
+            self.push(link, flit);
+        }
+    }
+
+    fn transmit_timers(&mut self, link: &mut Common, now: Time) {
+        self.tx.handle_timers(now, &mut link.out, &mut self.sets);
+    }
+
+    #[inline]
+    fn has_to_send(&self, link: &Common, now: Time) -> bool {
+        self.tx.has_data(&link.out, now) || self.wants_control_frame(link, now)
+    }
+
+    fn emit(&mut self, link: &mut Common, now: Time, buf: &mut [u8]) -> Option<(usize, bool)> {
+        self.emit_frame(link, now, buf)
+    }
+
+    #[inline]
+    fn deadline(&self, link: &Common) -> Time {
+        let received = self.rx.deadline().min(self.rx.acks.due());
+        received.min(self.tx.deadline(&link.out))
+    }
+
+    fn resend(&mut self, link: &mut Common, now: Time) {
+        self.tx.force_retry(now, &mut link.out, &mut self.sets);
+    }
+
+    fn suffer(&mut self, link: &mut Common, now: Time, fault: LinkFault) -> bool {
+        match fault {
+            // Marks the next packet as damaged inside this router.
+            LinkFault::SoftError => self.tx.poison_next(),
+            LinkFault::BadCrc => self.injector.force_bad_crc(),
+            LinkFault::Reinit => {
+                link.see(now);
+                self.force_reinit(link);
+            }
+            LinkFault::LoseClock(span) => {
+                link.see(now);
+                self.deaf_until = Some(now + span);
+            }
+            LinkFault::Inject(injection) => self.injector = Injector::new(injection),
+            _ => return false,
+        }
+        true
     }
 
     /// Packets accepted whole and not wholly acknowledged.
@@ -256,132 +346,44 @@ impl EndStatus for AriesLcb {
         self.tx.buffer().packets()
     }
 
+    fn account(&self, link: &Common) -> EndAccount {
+        let sets = self.config.sets();
+        // Discards are counted in packets, whose flits are unknown.
+        let discarded = link.counters.tx_discarded_packets;
+        EndAccount {
+            units: Units {
+                credits: "flits",
+                unacknowledged: "sets",
+                conserved: "flits",
+            },
+            active: link.is_active(),
+            credits: self.credits().to_vec(),
+            offers: vec![sets.private_flits + sets.common_flits; VCS],
+            unacknowledged: self.unacknowledged_sets(),
+            unsent: self.backlog_flits().into(),
+            taken: self.sets.tx_flits,
+            given_up: (discarded == 0).then_some(0),
+            accepted: self.sets.rx_flits,
+        }
+    }
+
     fn reorder_hold(&self) -> Duration {
         self.rx.reorder_hold()
     }
-}
 
-impl Session for AriesLcb {
-    type Config = AriesLinkConfig;
-    type Input = AriesInput;
-
-    const MIN_FRAME_BYTES: usize = MIN_SET_FRAME_BYTES;
-
-    fn made(config: AriesLinkConfig, now: Time) -> (Self, AriesInput) {
-        let input = AriesInput::new(&config);
-        (Self::new(config, now), input)
+    fn for_each_counter(&self, visit: &mut dyn FnMut(&'static str, u64)) {
+        self.sets.for_each(visit);
     }
 
-    #[inline]
-    fn parts_mut(&mut self) -> (&mut Common, &mut Outgoing, &mut LaneWatch) {
-        (&mut self.common, &mut self.tx.out, &mut self.rx.lanes)
+    fn sent(&self, _: &Common) -> u64 {
+        self.sets.tx_sets - self.sets.tx_replayed_sets
     }
 
-    /// False while the receive clock is lost, after which the lanes are reinitialised.
-    fn hears(&mut self, now: Time) -> bool {
-        if let Some(until) = self.deaf_until {
-            if now < until {
-                self.sets.rx_clock_lost_frames += 1;
-                return false;
-            }
-            self.deaf_until = None;
-            self.force_reinit(now);
-        }
-        true
+    fn resent(&self, _: &Common) -> u64 {
+        self.sets.tx_replayed_sets
     }
 
-    /// Flits of packets go up once their set's CRC is known to be good.
-    fn on_frame(
-        &mut self,
-        now: Time,
-        frame: &Frame<'_>,
-        input: &mut AriesInput,
-    ) -> Result<(), FrameError> {
-        if frame.kind() != SetFrame::KIND {
-            return Err(FrameError::BadKind);
-        }
-        self.on_sets(now, SetFrame::of(frame)?, input);
-        Ok(())
-    }
-
-    fn receive_timers(&mut self, now: Time, _: &mut AriesInput) {
-        self.rx.handle_timers(now, &mut self.sets);
-    }
-
-    fn transmit_timers(&mut self, now: Time) {
-        self.tx.handle_timers(now, &mut self.sets);
-    }
-
-    #[inline]
-    fn has_to_send(&self, now: Time) -> bool {
-        self.tx.has_data(now) || self.wants_control_frame(now)
-    }
-
-    fn emit(&mut self, now: Time, buf: &mut [u8]) -> Option<(usize, bool)> {
-        self.emit_frame(now, buf)
-    }
-
-    #[inline]
-    fn freed(&mut self, vc: usize, flits: u32) {
-        // Flits freed between sessions are counted when the next one begins.
-        if self.is_active() {
-            self.rx.acks.free(vc, flits, self.common.now);
-        }
-    }
-
-    fn send_on(&mut self, lanes: u8, now: Time) {
-        self.tx.set_lanes(lanes, now, &mut self.sets);
-        // Send a control set, so that the peer sees the new lanes even without data.
-        self.rx.acks.urge();
-    }
-
-    #[inline]
-    fn own_deadline(&self) -> Time {
-        let received = self.rx.deadline().min(self.rx.acks.due());
-        received.min(self.tx.deadline())
-    }
-
-    fn max_degrades(&self) -> u32 {
-        self.config.registers().max_degrades.into()
-    }
-
-    fn was_trained(&mut self, training: &Training) {
-        // Determine the cable again: the clock may have been lost because it was replugged.
-        if let Ok(cable) = find_cable(&training.pattern) {
-            self.common.handshake.cable = cable;
-        }
-        self.rx.bad_run = 0;
-    }
-
-    fn lanes_changed(&mut self, _input: &mut AriesInput) {
-        self.rx.lanes_changed();
-    }
-
-    fn begin(&mut self, offer: &Offer, now: Time, input: &mut AriesInput) {
-        let window = offer.window.min(self.config.sets().window_sets);
-        let [all, private] = offer.credits;
-        let terms = TransmitTerms {
-            window,
-            private,
-            common: all.saturating_sub(private.saturating_mul(VCS as u32)),
-            lanes: offer.lanes,
-        };
-        self.tx.start(terms, now);
-        let terms = ReceiveTerms {
-            window,
-            debt: input.restart(),
-            lanes: self.common.handshake.lanes,
-        };
-        self.rx = Receiver::new(&self.config, terms, &self.common.profile);
-        self.rx.lanes.told(self.common.handshake.told);
-        self.peer_load = 0;
-        self.told_load = 0;
-        self.peer_clock = None;
-    }
-
-    fn end(&mut self, input: &mut AriesInput) -> u64 {
-        let discarded = self.tx.stop(&mut self.common.counters);
-        self.rx.abort(input, &mut self.sets);
-        discarded
+    fn bad_checks(&self, _: &Common) -> u64 {
+        self.sets.rx_bad_crcs
     }
 }

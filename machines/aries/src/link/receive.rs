@@ -10,9 +10,9 @@ use super::declared_gap::DeclaredGap;
 use super::held::HeldSets;
 use super::input::{AriesInput, Arrived};
 use phitwire::link::LinkCounters;
+use phitwire::link::common::Common;
 use phitwire::link::config::LinkProfile;
 use phitwire::link::credits::Impossible;
-use phitwire::link::lanes::LaneWatch;
 use phitwire::link::reorder_hold::ReorderHold;
 use phitwire::link::round_trip::RoundTrip;
 use phitwire::time::{Duration, Time};
@@ -26,7 +26,6 @@ pub(super) struct ReceiveTerms {
     pub window: u16,
     /// Flits of an earlier session still in the input buffer.
     pub debt: [u32; VCS],
-    pub lanes: u8,
 }
 
 /// A pending nack: its set, its time, and whether the resent set measures a round trip.
@@ -50,7 +49,6 @@ pub(super) struct Receiver {
     window: i64,
     held: HeldSets,
     pub acks: Acks,
-    pub lanes: LaneWatch,
     /// Gaps below this set have existed since this time.
     mark: Option<(u64, Time)>,
     /// Gaps below this were requested.
@@ -87,7 +85,6 @@ impl Receiver {
             window: terms.window.into(),
             held: HeldSets::new(sets.held_sets),
             acks: Acks::new(acks),
-            lanes: LaneWatch::new(terms.lanes, config.link.lane_retry_threshold),
             mark: None,
             declared: 0,
             asked: None,
@@ -275,7 +272,7 @@ impl Receiver {
         set: Option<u64>,
         bytes: &SetBytes,
         limit: u8,
-        link: &mut LinkCounters,
+        link: &mut Common,
         counters: &mut SetCounters,
     ) -> bool {
         counters.rx_bad_crcs += 1;
@@ -284,8 +281,7 @@ impl Receiver {
             && set - self.expected < self.window as u64
             && !self.held.has(set)
         {
-            let charged = self.lanes.rejected(set, words(bytes));
-            self.lanes.note(charged, 1, link);
+            link.unit_rejected(set, words(bytes));
             self.top = self.top.max(set + 1);
             if self.held.keeps() {
                 // Requested at once; if the nack is lost, the gap is found like any other.
@@ -304,11 +300,10 @@ impl Receiver {
         again
     }
 
-    /// A set passed its CRC while an earlier, bad copy is [kept](LaneWatch::waits): compares them
-    /// to find the faulty lane.
-    pub fn good(&mut self, set: u64, bytes: &SetBytes, link: &mut LinkCounters) {
-        let charged = self.lanes.accepted(set, words(bytes));
-        self.lanes.note(charged, 1, link);
+    /// A set passed its CRC while an earlier, bad copy
+    /// [is kept](phitwire::link::lanes::LaneWatch::waits): compares them to find the faulty lane.
+    pub fn good(&mut self, set: u64, bytes: &SetBytes, link: &mut Common) {
+        link.unit_accepted(set, words(bytes));
     }
 
     /// Checks after a frame for gaps below what was received or announced.

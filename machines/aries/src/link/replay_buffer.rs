@@ -86,6 +86,14 @@ impl ReplayBuffer {
         }
     }
 
+    /// Checks the order of the positions, and of the set numbers.
+    #[inline]
+    fn check_order(&self) {
+        debug_assert!(self.head <= self.cut && self.cut <= self.tail);
+        debug_assert!(self.acked <= self.cursor && self.cursor <= self.next);
+        debug_assert!(self.tail - self.head <= self.capacity, "it was full");
+    }
+
     #[inline]
     fn record(&self, set: u64) -> Record {
         self.records.get(set)
@@ -137,6 +145,7 @@ impl ReplayBuffer {
         self.tail += packet.len() as u64;
         self.open_at = self.tail;
         self.packets += 1;
+        self.check_order();
     }
 
     /// Adds the head of a packet of `flits` flits that fits ([`Self::has_room`]).
@@ -219,6 +228,7 @@ impl ReplayBuffer {
         };
         self.next += 1;
         self.cut += u64::from(flits);
+        self.check_order();
         true
     }
 
@@ -291,6 +301,7 @@ impl ReplayBuffer {
         // Time zero means never; a picosecond is negligible.
         record.at = now.max(Time::from_ps(1));
         self.cursor = self.cursor.max(set + 1);
+        self.check_order();
         again
     }
 
@@ -341,6 +352,7 @@ impl ReplayBuffer {
         }
         self.packets -= done.packets;
         self.cursor = self.cursor.max(set);
+        self.check_order();
         if self.head == self.tail && !self.is_open() {
             self.start_over();
         }

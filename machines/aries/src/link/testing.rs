@@ -14,11 +14,11 @@ use crate::link::scrambler::Scrambler;
 use crate::link::{AriesInput, AriesLcb, AriesLinkConfig, LcbRegisters, SetProfile};
 use crate::link::{STANDARD, rates};
 use phitwire::link::common::Common;
-use phitwire::link::session::Session;
 use phitwire::link::testing::rig::{self, FRAME_BYTES, Link};
 pub use phitwire::link::testing::rig::{A, B};
 use phitwire::link::{
-    EndStatus, LaneRate, LinkClock, LinkConfigBuilder, LinkProfile, LinkStandard,
+    LaneRate, LinkClock, LinkConfigBuilder, LinkFault, LinkProfile, LinkStandard, LinkView,
+    NodeLink,
 };
 use phitwire::time::{Duration, Time};
 
@@ -96,7 +96,7 @@ pub fn frame_changed(
         units: 0,
     };
     change(&mut header);
-    let seeds = from.aries_config().registers().scrambler_seeds;
+    let seeds = from.wire().config().registers().scrambler_seeds;
     let scrambler = Scrambler::new(seeds, header.lanes);
     let mut buf = vec![0; 60_000];
     let mut writer = SetFrameWriter::new(&header, &mut buf).unwrap();
@@ -108,6 +108,12 @@ pub fn frame_changed(
     let length = writer.finish().unwrap();
     buf.truncate(length);
     buf
+}
+
+/// Sets the load that an end reports.
+pub fn set_load(lcb: &mut AriesLcb, load: u8) {
+    let (wire, link, _) = lcb.parts_mut();
+    wire.set_load(link, load);
 }
 
 /// A packet with `id` (30 bits) in its head and contents derived from it.
@@ -133,7 +139,7 @@ pub trait AriesPair: Sized {
 
 impl AriesPair for Pair {
     fn sets(&self, end: usize, read: impl Fn(&SetCounters) -> u64) -> u64 {
-        read(self.ends[end].lcb.set_counters())
+        read(self.ends[end].lcb.wire().set_counters())
     }
 
     fn cabled(seed: u64, a: AriesLinkConfig, b: AriesLinkConfig, delay: Duration) -> Self {
@@ -177,11 +183,11 @@ impl Link for Aries {
     const CHARGES_OF_20: Range<u64> = 21..45;
 
     fn common(lcb: &mut AriesLcb) -> &mut Common {
-        Session::common(lcb)
+        lcb.parts_mut().1
     }
 
-    fn die(lcb: &mut AriesLcb, now: Time, input: &mut AriesInput) {
-        lcb.die(now, input);
+    fn die(lcb: &mut AriesLcb, now: Time) {
+        lcb.die(now);
     }
 
     fn built(builder: LinkConfigBuilder) -> AriesLinkConfig {
@@ -210,7 +216,7 @@ impl Link for Aries {
     }
 
     fn can_begin(lcb: &AriesLcb, vc: usize, flits: usize) -> bool {
-        lcb.can_begin(vc, flits)
+        lcb.wire().can_begin(vc, flits)
     }
 
     fn push(lcb: &mut AriesLcb, flit: Flit) {
@@ -222,20 +228,20 @@ impl Link for Aries {
     }
 
     fn credits(lcb: &AriesLcb, vc: usize) -> u32 {
-        lcb.credits()[vc]
+        lcb.wire().credits()[vc]
     }
 
     fn offered(lcb: &AriesLcb) -> u32 {
-        let sets = lcb.aries_config().sets();
+        let sets = lcb.wire().config().sets();
         sets.private_flits + sets.common_flits
     }
 
     fn is_settled(lcb: &AriesLcb) -> bool {
-        lcb.unacknowledged_sets() == 0
+        lcb.wire().unacknowledged_sets() == 0
     }
 
     fn far_words(lcb: &AriesLcb) -> u32 {
-        lcb.far_flits()
+        lcb.wire().far_flits()
     }
 
     fn len(input: &AriesInput, vc: usize) -> u32 {
@@ -286,26 +292,26 @@ impl Link for Aries {
     }
 
     fn check_failures(lcb: &AriesLcb) -> u64 {
-        lcb.set_counters().rx_bad_crcs
+        lcb.wire().set_counters().rx_bad_crcs
     }
 
     fn requests(lcb: &AriesLcb) -> u64 {
-        lcb.set_counters().rx_nacks
+        lcb.wire().set_counters().rx_nacks
     }
 
     fn described(end: &End) -> String {
-        format!("packets {} sets", end.lcb.unacknowledged_sets())
+        format!("packets {} sets", end.lcb.wire().unacknowledged_sets())
     }
 
     fn for_each_own(lcb: &AriesLcb, visit: &mut dyn FnMut(&'static str, u64)) {
-        lcb.set_counters().for_each(visit);
+        lcb.wire().set_counters().for_each(visit);
     }
 
     fn forge(pair: &Pair, to: usize, lanes: u8, more: u64, flits: &[Flit]) -> Vec<u8> {
-        let next = pair.ends[to].lcb.rx.expected();
+        let next = pair.ends[to].lcb.wire().rx.expected();
         let control = ControlSet {
             next: next as u32,
-            ack: (pair.ends[1 - to].lcb.rx.expected() + more) as u32,
+            ack: (pair.ends[1 - to].lcb.wire().rx.expected() + more) as u32,
             ..ControlSet::default()
         };
         let sets = [Set::Control(control), data(next, flits)];
@@ -324,12 +330,13 @@ impl Link for Aries {
     }
 
     fn command(lcb: &mut AriesLcb, command: Command, now: Time) {
-        match command {
-            Command::BadCrc => lcb.force_bad_crc(),
-            Command::Reinit => lcb.force_reinit(now),
-            Command::LoseClock { us } => lcb.lose_clock(now, Duration::from_us(us)),
-            Command::Load(load) => lcb.set_load(load),
-        }
+        let fault = match command {
+            Command::BadCrc => LinkFault::BadCrc,
+            Command::Reinit => LinkFault::Reinit,
+            Command::LoseClock { us } => LinkFault::LoseClock(Duration::from_us(us)),
+            Command::Load(load) => return set_load(lcb, load),
+        };
+        assert!(lcb.suffer(now, fault), "Aries links have this fault");
     }
 
     fn force_retry(lcb: &mut AriesLcb, now: Time) {
@@ -337,7 +344,7 @@ impl Link for Aries {
     }
 
     fn soft_error_next(lcb: &mut AriesLcb) {
-        lcb.soft_error_next();
+        lcb.suffer(lcb.common().now, LinkFault::SoftError);
     }
 
     fn frame_bytes() -> BoxedStrategy<usize> {

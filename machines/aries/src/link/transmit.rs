@@ -13,7 +13,7 @@ use super::credits::SharedCredits;
 use super::ranges::Ranges;
 use super::replay_buffer::{Acknowledged, ReplayBuffer};
 use phitwire::link::LinkCounters;
-use phitwire::link::config::LinkProfile;
+use phitwire::link::common::Common;
 use phitwire::link::outgoing::Outgoing;
 use phitwire::link::pacing::LineClock;
 use phitwire::time::Time;
@@ -67,12 +67,13 @@ pub(super) struct Transmitter {
     burst: u64,
     repeats: u8,
     repeat_limit: u8,
-    pub out: Outgoing,
+    /// A session has begun and not ended.
+    open: bool,
 }
 
 impl Transmitter {
     /// A transmitter without a session accepts nothing.
-    pub fn new(config: &AriesLinkConfig, profile: &LinkProfile, now: Time) -> Self {
+    pub fn new(config: &AriesLinkConfig) -> Self {
         let (link, sets) = (&config.link, &config.sets);
         Self {
             buffer: ReplayBuffer::new(sets.window_sets, sets.backlog_flits),
@@ -87,14 +88,15 @@ impl Transmitter {
             burst: sets.burst_sets.into(),
             repeats: 0,
             repeat_limit: config.registers.replay_after_repeats,
-            out: Outgoing::new(0, profile, now),
+            open: false,
         }
     }
 
     /// Starts a session: empty, at set 0, without credits until the peer announces them.
-    pub fn start(&mut self, terms: TransmitTerms, now: Time) {
+    pub fn start(&mut self, terms: TransmitTerms) {
         debug_assert_eq!(self.buffer.packets(), 0, "the last session was ended");
         self.credits = SharedCredits::new(terms.private, terms.common);
+        debug_assert!(!self.open, "the last session was ended");
         self.window = terms.window.into();
         if !self.full_numbers {
             self.window = self.window.min(MAX_UNACKNOWLEDGED as u64);
@@ -102,7 +104,7 @@ impl Transmitter {
         self.line.set_lanes(terms.lanes);
         self.ranges.clear();
         self.repeats = 0;
-        self.out.restart(terms.lanes, now);
+        self.open = true;
     }
 
     /// Ends a session. Unacknowledged packets are discarded: the peer may have them, and resending
@@ -113,6 +115,7 @@ impl Transmitter {
         counters.tx_discarded_packets += discarded;
         self.ranges.clear();
         self.window = 0;
+        self.open = false;
         discarded
     }
 
@@ -125,7 +128,7 @@ impl Transmitter {
         &mut self,
         set: &ControlSet,
         now: Time,
-        counters: &mut LinkCounters,
+        link: &mut Common,
         sets: &mut SetCounters,
     ) -> Result<(), BadAck> {
         let step = set.ack.wrapping_sub(self.buffer.acked() as u32) as i32;
@@ -140,12 +143,12 @@ impl Transmitter {
             .check_all(&set.vc_acks)
             .map_err(|_| BadAck::VcAck)?;
         let freed = self.credits.release_all(&set.vc_acks);
-        self.acknowledged(acked, freed, now, counters, sets);
+        self.acknowledged(acked, freed, now, link, sets);
         if set.nack {
             let from = acked + u64::from(set.missing_from);
-            self.nacked(from, set.missing.into(), now, sets);
+            self.nacked(from, set.missing.into(), now, &mut link.out, sets);
         } else if newly == 0 {
-            self.repeated(now, sets);
+            self.repeated(now, &mut link.out, sets);
         }
         Ok(())
     }
@@ -158,7 +161,7 @@ impl Transmitter {
         &mut self,
         tail: &Tail,
         now: Time,
-        counters: &mut LinkCounters,
+        link: &mut Common,
         sets: &mut SetCounters,
     ) -> Result<(), BadAck> {
         let known = self.buffer.acked() as u32;
@@ -173,11 +176,11 @@ impl Transmitter {
             let count = widen_vc_ack(self.credits.freed(vc), tail.vc_ack);
             freed = self.credits.release(vc, count).map_err(|_| BadAck::VcAck)?;
         }
-        self.acknowledged(acked, freed, now, counters, sets);
+        self.acknowledged(acked, freed, now, link, sets);
         if tail.nack {
-            self.nacked(acked, 0, now, sets);
+            self.nacked(acked, 0, now, &mut link.out, sets);
         } else if step == 0 {
-            self.repeated(now, sets);
+            self.repeated(now, &mut link.out, sets);
         }
         Ok(())
     }
@@ -188,7 +191,7 @@ impl Transmitter {
         set: u64,
         freed: u32,
         now: Time,
-        counters: &mut LinkCounters,
+        link: &mut Common,
         sets: &mut SetCounters,
     ) {
         let Acknowledged {
@@ -197,28 +200,35 @@ impl Transmitter {
             round_trip,
         } = self.buffer.acknowledge(set, now);
         if done > 0 {
-            counters.tx_acked_packets += packets;
+            link.counters.tx_acked_packets += packets;
             sets.tx_acked_sets += done;
-            self.out.probation = false;
+            link.out.probation = false;
             self.repeats = 0;
             if let Some(round_trip) = round_trip {
-                self.out.round_trip.sample(round_trip);
+                link.out.round_trip.sample(round_trip);
             }
         }
         if done > 0 || freed > 0 {
-            self.out.paid(self.buffer.awaits(), now);
+            link.out.paid(self.buffer.awaits(), now);
         }
     }
 
     /// The peer requests `missing` sets from `from` on; 0: everything.
-    fn nacked(&mut self, from: u64, missing: u64, now: Time, sets: &mut SetCounters) {
+    fn nacked(
+        &mut self,
+        from: u64,
+        missing: u64,
+        now: Time,
+        out: &mut Outgoing,
+        sets: &mut SetCounters,
+    ) {
         if missing == 0 || !self.full_numbers {
             let oldest = self.buffer.acked();
-            if self.out.is_answered(oldest, now) {
+            if out.is_answered(oldest, now) {
                 sets.tx_nacks_ignored += 1;
             } else if self.rewind() {
                 sets.tx_replays_nacked += 1;
-                self.out.answer(oldest, now);
+                out.answer(oldest, now);
             }
             return;
         }
@@ -228,7 +238,7 @@ impl Transmitter {
             return;
         }
         let at = self.buffer.sent_at(from);
-        let shortest = self.out.round_trip.shortest();
+        let shortest = out.round_trip.shortest();
         if self.buffer.was_repeated(from) && now.since(at.min(now)) < shortest {
             sets.tx_nacks_ignored += 1;
             return;
@@ -237,19 +247,19 @@ impl Transmitter {
             self.rewind();
         }
         sets.tx_replays_nacked += 1;
-        self.out.again(now);
+        out.again(now);
     }
 
     /// An acknowledgement arrived without news. On Aries, as is publicly known, repeated received
     /// numbers also trigger a replay. Here only those count that arrive when the oldest set should
     /// have been acknowledged.
     #[inline]
-    fn repeated(&mut self, now: Time, sets: &mut SetCounters) {
+    fn repeated(&mut self, now: Time, out: &mut Outgoing, sets: &mut SetCounters) {
         if self.repeat_limit == 0 || self.buffer.in_flight() == 0 {
             return;
         }
         let acked = self.buffer.acked();
-        let Some(patience) = self.out.round_trip.measured() else {
+        let Some(patience) = out.round_trip.measured() else {
             return;
         };
         if self.buffer.sent_at(acked) + patience > now {
@@ -261,7 +271,7 @@ impl Transmitter {
         }
         self.repeats = 0;
         sets.tx_replays_repeated += 1;
-        self.out.timer_from = now;
+        out.timer_from = now;
         if !self.full_numbers {
             self.rewind();
             return;
@@ -284,27 +294,27 @@ impl Transmitter {
     }
 
     /// Goes back because the lanes changed: everything in flight will be dropped.
-    pub fn set_lanes(&mut self, lanes: u8, now: Time, sets: &mut SetCounters) {
-        self.out.lanes = lanes;
+    pub fn set_lanes(&mut self, lanes: u8, now: Time, out: &mut Outgoing, sets: &mut SetCounters) {
+        out.lanes = lanes;
         self.line.set_lanes(lanes);
-        self.force_retry(now, sets);
-        self.out.again(now);
+        self.force_retry(now, out, sets);
+        out.again(now);
     }
 
     /// Command: rewinds as if the peer had requested it.
-    pub fn force_retry(&mut self, now: Time, sets: &mut SetCounters) {
+    pub fn force_retry(&mut self, now: Time, out: &mut Outgoing, sets: &mut SetCounters) {
         if self.rewind() {
             sets.tx_replays_forced += 1;
-            self.out.timer_from = now;
+            out.timer_from = now;
         }
     }
 
     /// Sets that may be sent, regardless of pacing.
     #[inline]
-    fn sendable(&self) -> u64 {
+    fn sendable(&self, out: &Outgoing) -> u64 {
         let again = self.buffer.next() - self.buffer.cursor();
         let mut sets = again + self.buffer.new_sets(self.window);
-        if self.out.probation {
+        if out.probation {
             sets = sets.min(PROBATION_SETS.saturating_sub(self.buffer.in_flight()));
         }
         if !self.ranges.is_empty() {
@@ -315,11 +325,11 @@ impl Transmitter {
 
     /// Whether to call [`Self::allowance`].
     #[inline]
-    pub fn has_data(&self, now: Time) -> bool {
+    pub fn has_data(&self, out: &Outgoing, now: Time) -> bool {
         if !self.line.is_paced() {
-            return self.sendable() > 0;
+            return self.sendable(out) > 0;
         }
-        let sendable = self.sendable();
+        let sendable = self.sendable(out);
         if self.line.is_idle() {
             return sendable > 0 || self.buffer.backlog() > 0;
         }
@@ -327,8 +337,8 @@ impl Transmitter {
     }
 
     /// Sets for a frame that leaves now, at most `most`.
-    pub fn allowance(&mut self, now: Time, most: u64) -> u64 {
-        let sendable = self.sendable();
+    pub fn allowance(&mut self, out: &Outgoing, now: Time, most: u64) -> u64 {
+        let sendable = self.sendable(out);
         if !self.line.is_paced() {
             return sendable.min(most);
         }
@@ -374,14 +384,18 @@ impl Transmitter {
     }
 
     /// Records a run sent at `now`.
-    pub fn sent(&mut self, run: Run, now: Time, sets: &mut SetCounters) {
+    pub fn sent(&mut self, run: Run, now: Time, out: &mut Outgoing, sets: &mut SetCounters) {
         if self.line.is_paced() {
-            let sendable = self.sendable();
+            let sendable = self.sendable(out);
             self.line.hand_out(run.sets, sendable);
             if run.sets >= sendable {
                 self.line.catch_up(now);
             }
         }
+        debug_assert!(
+            run.first + run.sets <= self.buffer.next(),
+            "its sets were cut"
+        );
         let waited = self.buffer.in_flight() > 0;
         for set in run.first..run.first + run.sets {
             sets.tx_replayed_sets += u64::from(self.buffer.sent(set, now));
@@ -390,7 +404,7 @@ impl Transmitter {
         if run.requested {
             self.ranges.sent(run.first, run.sets);
         }
-        self.out.sent(waited, now);
+        out.sent(waited, now);
     }
 
     /// Number of the first set not sent yet.
@@ -401,19 +415,19 @@ impl Transmitter {
 
     /// When to probe for what the peer owes: an acknowledgement, or credits.
     #[inline]
-    fn retry_deadline(&self) -> Time {
+    fn retry_deadline(&self, out: &Outgoing) -> Time {
         let outstanding = self.buffer.in_flight() > 0;
-        self.out.retry_deadline(outstanding, self.credits.is_owed())
+        out.retry_deadline(outstanding, self.credits.is_owed())
     }
 
     /// The earliest deadline: a retry timer, or sets that have passed a paced line.
     #[inline]
-    pub fn deadline(&self) -> Time {
-        let retry = self.retry_deadline();
+    pub fn deadline(&self, out: &Outgoing) -> Time {
+        let retry = self.retry_deadline(out);
         if !self.line.is_paced() || self.line.is_idle() {
             return retry;
         }
-        match self.sendable() {
+        match self.sendable(out) {
             0 => retry,
             sets => retry.min(self.line.sent_at(sets.min(self.burst))),
         }
@@ -421,16 +435,16 @@ impl Transmitter {
 
     /// Notes a sign of life: the peer owes acknowledgements only for sets already sent.
     #[inline]
-    pub fn heard(&mut self) {
-        self.out.heard(self.buffer.awaits());
+    pub fn heard(&self, out: &mut Outgoing) {
+        out.heard(self.buffer.awaits());
     }
 
     /// Expires the retry timer.
-    pub fn handle_timers(&mut self, now: Time, sets: &mut SetCounters) {
-        if self.retry_deadline() > now {
+    pub fn handle_timers(&mut self, now: Time, out: &mut Outgoing, sets: &mut SetCounters) {
+        if self.retry_deadline(out) > now {
             return;
         }
-        if self.out.expire(self.buffer.in_flight() > 0, now) {
+        if out.expire(self.buffer.in_flight() > 0, now) {
             self.rewind();
             sets.tx_replays_timeout += 1;
         }

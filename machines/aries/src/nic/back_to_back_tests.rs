@@ -9,7 +9,7 @@ use super::test_bench::*;
 use super::*;
 use crate::link::LcbRegisters;
 use phitwire::link::testing::joined::{self, SECOND};
-use phitwire::link::{EndStatus, LinkEvent};
+use phitwire::link::{LinkEvent, LinkView};
 use phitwire::node::{Node, WakeReason};
 use phitwire::time::Duration;
 

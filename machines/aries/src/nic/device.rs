@@ -8,8 +8,8 @@ use super::{Completion, Failure, MAX_DATA, RUN_DOMAIN, Routing, Status, Target};
 use super::{Operation, Post, PostError, RemoteAddress};
 use phitwire::device::pipeline::Stage;
 use phitwire::device::{
-    CollectiveRuns, Device, DeviceError, DeviceEvent, Kind, LinkEnd as _, LinkFault, LinkView,
-    NodeAccount, PipelineReport, TrafficRuns,
+    CollectiveRuns, Device, DeviceError, DeviceEvent, Kind, LinkFault, LinkView, NodeAccount,
+    PipelineReport, TrafficRuns, break_link,
 };
 use phitwire::nic::local::LocalPort;
 use phitwire::nic::{Abilities, Probe, ProbeEnd, ProbeError, ProbeSpec, Probes};
@@ -39,8 +39,7 @@ impl Device for AriesNic {
         if port != 0 {
             return Err(DeviceError::NoLink(port));
         }
-        let (lcb, input) = self.lcb_mut();
-        lcb.break_link(now, (port, fault), input)
+        break_link(self.lcb_mut(), now, (port, fault))
     }
 
     fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
@@ -73,7 +72,7 @@ impl Device for AriesNic {
                     .capacity([most]),
                 link_queue,
                 Stage::of_links([(0, self.lcb() as &dyn LinkView)].into_iter()),
-                Stage::outside("input buffer", "flits", "port").of_inputs([(0, self.link_port())]),
+                Stage::outside("input buffer", "flits", "port").of_inputs([(0, self.lcb())]),
             ],
         }
     }

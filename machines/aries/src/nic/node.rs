@@ -17,9 +17,9 @@ use super::responder::Responder;
 use super::transaction::{RemoteEvent, Ssid};
 use super::virtual_handle::{VirtualHandleError, VirtualHandles};
 use super::virtual_node::VirtualNodes;
-use crate::link::{AriesInput, AriesLcb};
+use crate::link::AriesLcb;
 use phitwire::kit::Events;
-use phitwire::link::{LinkEvent, LinkPort};
+use phitwire::link::{LinkEvent, NodeLink};
 use phitwire::nic::memory::Memory;
 use phitwire::nic::traffic_report::TrafficReport;
 use phitwire::nic::traffic_spec::{SpecError, TrafficSpec};
@@ -59,7 +59,7 @@ pub enum AriesNicEvent {
 #[derive(Debug)]
 pub struct AriesNic {
     config: AriesNicConfig,
-    link: LinkPort<AriesLcb>,
+    link: AriesLcb,
     pub(super) interface: Interface,
     /// The packet taken last from the input buffer.
     arrived: PacketBuf,
@@ -77,7 +77,7 @@ impl AriesNic {
     /// Creates a NIC whose link starts to train at `now`.
     pub fn new(config: AriesNicConfig, now: Time) -> Self {
         Self {
-            link: LinkPort::new(config.link.clone(), now),
+            link: AriesLcb::new(config.link.clone(), now),
             interface: Interface::new(&config, now),
             arrived: PacketBuf::new(),
             responses: Answers::new(config.joined_answers),
@@ -175,11 +175,7 @@ impl AriesNic {
         self.interface.requester.outstanding.slab.used()
     }
 
-    /// The link with its input buffer.
-    pub(super) fn link_port(&self) -> &LinkPort<AriesLcb> {
-        &self.link
-    }
-
+    /// Responses waiting for the link.
     pub(super) fn waiting_responses(&self) -> usize {
         self.responses.len()
     }
@@ -296,12 +292,12 @@ impl AriesNic {
     }
 
     pub fn lcb(&self) -> &AriesLcb {
-        self.link.end()
+        &self.link
     }
 
-    /// The link control block and its input buffer, for fault commands.
-    pub fn lcb_mut(&mut self) -> (&mut AriesLcb, &mut AriesInput) {
-        self.link.parts_mut()
+    /// The link control block, for fault commands.
+    pub fn lcb_mut(&mut self) -> &mut AriesLcb {
+        &mut self.link
     }
 
     /// Counters of the NIC without those of its link.
@@ -318,7 +314,7 @@ impl AriesNic {
     /// Moves packets to the link, alternating between responses and requests, so that neither the
     /// requests of others nor this NIC's starve.
     pub(super) fn flush(&mut self) {
-        let (lcb, responses) = (self.link.end_mut(), &mut self.responses);
+        let (lcb, responses) = (&mut self.link, &mut self.responses);
         let requester = &mut self.interface.requester;
         responses.close();
         let mut idle = false;
@@ -394,7 +390,7 @@ impl AriesNic {
 #[inline]
 fn push(lcb: &mut AriesLcb, vc: usize, packet: &PacketBuf) -> bool {
     let flits = packet.as_slice();
-    let can = lcb.can_begin(vc, flits.len());
+    let can = lcb.wire().can_begin(vc, flits.len());
     if can {
         lcb.push_packet(flits);
     }
@@ -438,7 +434,9 @@ impl Node for AriesNic {
             self.responses.push_vacant();
         }
         self.flush();
-        while self.lcb().backlog_flits() < TRANSFER_BACKLOG && self.interface.issue_transfers(now) {
+        while self.link.wire().backlog_flits() < TRANSFER_BACKLOG
+            && self.interface.issue_transfers(now)
+        {
             self.flush();
         }
         self.link.give_back();

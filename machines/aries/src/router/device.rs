@@ -1,97 +1,18 @@
-//! The Aries-specific device interface of a router: its links, and its route tables for tools that
-//! replace them.
+//! The Aries-specific device interface of a router: its registers, and its route tables for tools
+//! that replace them.
 
 use std::sync::Arc;
 
-use phitwire_framing::aries::frame::SetFrame;
-use phitwire_framing::carrier::lane_layout::LaneLayout;
 use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::node::is_drained;
 use super::register_map::register_list;
 use super::{Aries, AriesEvent, Core};
-use crate::link::{AriesInput, AriesLcb, VC_NAMES};
 use crate::route::registers::{PORTS, RouteTables};
 use phitwire::chip::{CoreRegisters, CoreRerouting};
-use phitwire::device::{
-    DeviceError, DeviceEvent, EndAccount, LinkEnd, LinkFault, LinkView, RegisterInfo, RegisterName,
-    Routing, Units,
-};
+use phitwire::device::{DeviceError, DeviceEvent, RegisterInfo, RegisterName, Routing};
 use phitwire::kit::Digest;
-use phitwire::link::{EndStatus, LinkControlBlock};
-use phitwire::time::Time;
-
-impl LinkView for AriesLcb {
-    fn for_each_counter(&self, mut visit: &mut dyn FnMut(&'static str, u64)) {
-        self.counters().for_each(&mut visit);
-        self.set_counters().for_each(visit);
-    }
-
-    /// Measured: a packet takes few of a node's instructions, so small turns cost less than their
-    /// system calls.
-    fn bytes_per_turn(&self) -> usize {
-        16_000
-    }
-
-    fn lane_layout(&self) -> LaneLayout {
-        SetFrame::LAYOUT
-    }
-
-    fn account(&self) -> EndAccount {
-        let sets = self.aries_config().sets();
-        // Discards are counted in packets; their flits are unknown.
-        let discarded = self.counters().tx_discarded_packets;
-        EndAccount {
-            units: Units {
-                credits: "flits",
-                unacknowledged: "sets",
-                conserved: "flits",
-            },
-            active: self.is_active(),
-            credits: self.credits().to_vec(),
-            offers: vec![sets.private_flits + sets.common_flits; self.credits().len()],
-            unacknowledged: self.unacknowledged_sets(),
-            unsent: self.backlog_flits().into(),
-            taken: self.set_counters().tx_flits,
-            given_up: (discarded == 0).then_some(0),
-            accepted: self.set_counters().rx_flits,
-        }
-    }
-
-    fn sent(&self) -> u64 {
-        let sets = self.set_counters();
-        sets.tx_sets - sets.tx_replayed_sets
-    }
-
-    fn resent(&self) -> u64 {
-        self.set_counters().tx_replayed_sets
-    }
-
-    fn bad_checks(&self) -> u64 {
-        self.set_counters().rx_bad_crcs
-    }
-}
-
-impl LinkEnd for AriesLcb {
-    const LINK: &'static str = "Aries";
-    const VC_NAMES: &'static [&'static str] = &VC_NAMES;
-
-    fn suffer(&mut self, now: Time, fault: LinkFault, input: &mut AriesInput) -> bool {
-        match fault {
-            LinkFault::SoftError => self.soft_error_next(),
-            LinkFault::Down => self.link_down(now, input),
-            LinkFault::Up => self.link_up(now),
-            LinkFault::ForceRetry => self.force_retry(now),
-            LinkFault::BadCrc => self.force_bad_crc(),
-            LinkFault::Reinit => self.force_reinit(now),
-            LinkFault::LoseClock(span) => self.lose_clock(now, span),
-            LinkFault::Inject(injection) => self.inject(injection),
-            LinkFault::LaneNoise { .. } => return false,
-        }
-        true
-    }
-}
 
 impl From<AriesEvent> for DeviceEvent {
     fn from(event: AriesEvent) -> Self {

@@ -234,7 +234,7 @@ impl<I: Items> Tiles<I> {
         if port < NETWORK_PORTS {
             return self.loads.committed[port].into();
         }
-        let first = FIRST_NIC_PORT + (port - FIRST_NIC_PORT) % NICS / 2 * 4;
+        let first = FIRST_NIC_PORT + below::<NICS>(port - FIRST_NIC_PORT) / 2 * 4;
         (first..first + 4)
             .map(|tile| u32::from(self.loads.committed[tile]))
             .sum()

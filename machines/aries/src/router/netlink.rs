@@ -207,14 +207,14 @@ impl Netlink {
 
     #[inline]
     pub(super) fn front(&self, tile: usize, vc: usize, pool: &Pool) -> Option<Flit> {
-        let input = &self.inputs[(tile - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES];
-        pool.front(&input.fifos[vc / 4 % 2]).map(Slot::flit)
+        let input = &self.inputs[below::<PROCESSOR_TILES>(tile - FIRST_PROCESSOR_TILE)];
+        pool.front(&input.fifos[below::<2>(vc / 4)]).map(Slot::flit)
     }
 
     #[inline]
     pub(super) fn pop(&mut self, tile: usize, vc: usize, pool: &mut Pool) -> Option<Item> {
-        let tile = (tile - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES;
-        let (input, half) = (&mut self.inputs[tile], vc / 4 % 2);
+        let tile = below::<PROCESSOR_TILES>(tile - FIRST_PROCESSOR_TILE);
+        let (input, half) = (&mut self.inputs[tile], below::<2>(vc / 4));
         let item = pool.pop(&mut input.fifos[half])?;
         input.flits[half] -= u16::from(item.flits());
         input.taken[half] -= u16::from(item.flits());
@@ -264,7 +264,7 @@ impl Netlink {
         let mut least = u16::MAX;
         for i in 0..PAIR_TILES {
             let tile = first + (turn + i) % PAIR_TILES;
-            let input = &self.inputs[tile % PROCESSOR_TILES];
+            let input = &self.inputs[below::<PROCESSOR_TILES>(tile)];
             if input.load() < least && can(input) {
                 (best, least) = (Some(tile), input.load());
             }
@@ -422,7 +422,8 @@ impl<I: Items> Tiles<I> {
         state.visible[vc] -= u32::from(flits);
         state.left[vc] -= flits;
         state.current = vc as u8;
-        let (last, tile) = (left == flits, usize::from(state.tile[vc]) % PROCESSOR_TILES);
+        let tile = below::<PROCESSOR_TILES>(state.tile[vc].into());
+        let last = left == flits;
         let half = vc / 4;
         if last {
             self.netlink.inputs[tile].writer[half] = NONE;

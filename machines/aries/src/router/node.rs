@@ -15,7 +15,7 @@ use phitwire::chip::{Chip, ChipConfig, ChipCore, Links, RegisterError, calls_of_
 use phitwire::device::pipeline::Stage;
 use phitwire::device::{NodeAccount, PipelineReport, Registers, Rerouting};
 use phitwire::kit::below;
-use phitwire::link::{Change, EndStatus, LinkEvent, LinkPort};
+use phitwire::link::{Change, LinkEvent, LinkView, NodeLink};
 use phitwire::node::PortId;
 use phitwire::time::Time;
 use phitwire::trace::{Outlooks, Watch};
@@ -38,12 +38,14 @@ impl Ports for Links<AriesLcb> {
     }
     #[inline]
     fn can_begin(&self, port: usize, vc: usize, flits: usize) -> bool {
-        self.end(port).is_some_and(|lcb| lcb.can_begin(vc, flits))
+        self.end(port)
+            .is_some_and(|lcb| lcb.wire().can_begin(vc, flits))
     }
     #[inline]
     fn can_promise(&self, port: usize, vc: usize, flits: usize) -> bool {
-        self.end(port)
-            .is_some_and(|lcb| lcb.is_active() && lcb.credits()[below::<VCS>(vc)] as usize >= flits)
+        self.end(port).is_some_and(|lcb| {
+            lcb.is_active() && lcb.wire().credits()[below::<VCS>(vc)] as usize >= flits
+        })
     }
     #[inline]
     fn is_active(&self, port: usize) -> bool {
@@ -68,26 +70,28 @@ impl Ports for Links<AriesLcb> {
     }
     #[inline]
     fn backlog_flits(&self, port: usize) -> u32 {
-        self.end(port).map_or(0, AriesLcb::backlog_flits)
+        self.end(port).map_or(0, |lcb| lcb.wire().backlog_flits())
     }
     #[inline]
     fn far_flits(&self, port: usize) -> u32 {
-        self.end(port).map_or(0, AriesLcb::far_flits)
+        self.end(port).map_or(0, |lcb| lcb.wire().far_flits())
     }
     #[inline]
     fn peer_load(&self, port: usize) -> u8 {
-        self.end(port).map_or(0, AriesLcb::peer_load)
+        self.end(port).map_or(0, |lcb| lcb.wire().peer_load())
     }
     #[inline]
     fn loads(&self, port: usize) -> (u32, u32, u8) {
         self.end(port).map_or((0, 0, 0), |lcb| {
-            (lcb.backlog_flits(), lcb.far_flits(), lcb.peer_load())
+            let wire = lcb.wire();
+            (wire.backlog_flits(), wire.far_flits(), wire.peer_load())
         })
     }
     #[inline]
     fn set_load(&mut self, port: usize, load: u8) {
         if let Some(lcb) = self.end_mut(port) {
-            lcb.set_load(load);
+            let (wire, link, _) = lcb.parts_mut();
+            wire.set_load(link, load);
         }
     }
 }
@@ -229,10 +233,10 @@ pub fn is_drained(chip: &Aries) -> bool {
 }
 
 fn rests(core: &Core, links: &Links<AriesLcb>) -> bool {
-    let at_rest = |(number, link): (usize, &LinkPort<AriesLcb>)| {
-        let lcb = link.end();
+    let at_rest = |(number, link): (usize, &AriesLcb)| {
+        let wire = link.wire();
         (number >= FIRST_NIC_PORT || link.input().is_empty())
-            && (!lcb.is_active() || lcb.backlog_flits() == 0 && lcb.unacknowledged_sets() == 0)
+            && (!link.is_active() || wire.backlog_flits() == 0 && wire.unacknowledged_sets() == 0)
     };
     core.flits_inside() == 0 && links.iter().all(at_rest)
 }

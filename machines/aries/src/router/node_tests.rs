@@ -11,7 +11,7 @@ use crate::router::harness::{packet, request};
 use crate::router::pipeline::{NETLINK_CYCLES, ZERO_LOAD_CYCLES};
 use phitwire::chip::testing::{self, Joining};
 use phitwire::chip::{Grain, RouterClock};
-use phitwire::link::{LinkConfigBuilder, LinkControlBlock};
+use phitwire::link::{LinkConfigBuilder, NodeLink};
 use phitwire::node::{Node, WakeReason};
 use phitwire::time::Duration;
 use phitwire::trace::{Flow, Passage, Tracing as _};
@@ -197,7 +197,7 @@ fn quiesce_install_release_is_a_reroute() {
 fn a_link_that_goes_down_loses_its_packets_and_says_so() {
     let mut net = free_running(&[NIC, 0]);
     let now = Time::ZERO + Duration::from_ms(5_000);
-    let down = |lcb: &mut AriesLcb, input: &mut _| lcb.link_down(now, input);
+    let down = |lcb: &mut AriesLcb| lcb.link_down(now);
     net.chip.with_lcb(net.now, 0, down).expect("a link");
     net.now = now;
     net.send(0, 0..10, |id| request((0, 1), 0, Routing::Adaptive0, 9, id));
@@ -286,7 +286,7 @@ fn a_watch_sees_what_a_dead_link_costs() {
         to: gone.bits(),
     };
     let now = Time::ZERO + Duration::from_ms(5_000);
-    let down = |lcb: &mut AriesLcb, input: &mut _| lcb.link_down(now, input);
+    let down = |lcb: &mut AriesLcb| lcb.link_down(now);
     net.chip.with_lcb(net.now, 0, down).expect("a link");
     net.now = now;
     net.chip.watch(now, flow, now + Duration::from_ms(100_000));

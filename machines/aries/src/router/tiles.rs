@@ -28,7 +28,7 @@ use super::pipeline::{BUFFERS, INPUT_CYCLES, NETLINK_CYCLES, ROWS, TILE_VCS, TIL
 use super::pool::Pool;
 use super::rows::Rows;
 use crate::route::decision::Routes;
-use crate::route::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, PortMask, VCS};
+use crate::route::registers::{AriesRegisters, FIRST_NIC_PORT, NICS, PORTS, PortMask, VCS};
 use phitwire::kit::{Calendar, ForwardProgress, below};
 use phitwire::rng::Rng;
 use phitwire::time::Time;
@@ -309,14 +309,17 @@ impl<I: Items> Tiles<I> {
         if !I::TIMED {
             return match port.checked_sub(FIRST_NIC_PORT) {
                 None => self.inputs.arrived(port * VCS + vc, flits),
-                Some(nic) => self.netlink.arrived(nic % 4 * VCS + vc, flits),
+                Some(nic) => self.netlink.arrived(below::<NICS>(nic) * VCS + vc, flits),
             };
         }
         let (due, what) = if port < FIRST_NIC_PORT {
             (cycle + INPUT_CYCLES, port * VCS + vc)
         } else {
             let nic = port - FIRST_NIC_PORT;
-            (cycle + NETLINK_CYCLES, NIC_ARRIVALS + nic % 4 * VCS + vc)
+            (
+                cycle + NETLINK_CYCLES,
+                NIC_ARRIVALS + below::<NICS>(nic) * VCS + vc,
+            )
         };
         self.delay.enter(due, what as u16, flits);
     }
@@ -325,14 +328,15 @@ impl<I: Items> Tiles<I> {
     /// or that its link sent something.
     #[inline]
     pub fn output_changed(&mut self, port: usize) {
-        self.recheck |= 1 << (port % 64);
+        let port = below::<PORTS>(port);
+        self.recheck |= 1 << port;
         self.loads.output_changed();
         if port < FIRST_NIC_PORT {
             self.columns.wake(1 << port);
         } else {
             let nic = port - FIRST_NIC_PORT;
             self.netlink.wake_output(nic);
-            self.columns.wake(0xf << (FIRST_NIC_PORT + nic / 2 % 2 * 4));
+            self.columns.wake(0xf << (FIRST_NIC_PORT + nic / 2 * 4));
         }
     }
 

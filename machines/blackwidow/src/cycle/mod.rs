@@ -32,7 +32,7 @@ use crate::router::Yarc;
 use crate::topology::{ClosWiring, FoldedClos};
 use packet::{BIRTH_BITS, REPLY_PHITS, Seal};
 use phitwire::device::{Device, PipelineReport};
-use phitwire::link::EndStatus;
+use phitwire::link::LinkView;
 use phitwire::link::impair::Netem;
 use phitwire::node::PortId;
 use phitwire::sim::direct::config::{Config, ConfigError, Traffic};
@@ -154,7 +154,7 @@ impl CycleModel for BlackWidow {
     }
 
     fn has_room(end: &Lcb, is_reply: bool, _: &Shared<Self>) -> bool {
-        end.is_active() && end.can_begin(Vc::ALL[usize::from(is_reply)])
+        end.wire().can_begin(Vc::ALL[usize::from(is_reply)])
     }
 
     fn push(end: &mut Lcb, packet: &packet::Packet) -> u64 {

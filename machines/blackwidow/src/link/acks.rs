@@ -97,6 +97,10 @@ impl Acks {
     /// The VC acknowledgements for a frame that leaves now, with `expected` as its acknowledgement.
     #[inline]
     pub fn tell(&mut self, expected: u64, now: Time) -> [u32; 2] {
+        debug_assert!(
+            self.told <= expected && self.told_at <= now,
+            "both only grow"
+        );
         self.told = expected;
         self.told_at = now;
         self.due = Time::NEVER;
@@ -116,8 +120,6 @@ mod tests {
             window: 64,
             offered: 1_000,
             debt: [0, 0],
-            lanes: 7,
-            lane_threshold: 0,
         };
         let mut acks = Acks::new(&terms, Duration::from_us(40));
         assert!(acks.is_due(Time::ZERO), "credits are announced at once");

@@ -7,19 +7,18 @@ use phitwire_framing::yarc::frame::DataFrame;
 use phitwire_framing::yarc::phit::Phit;
 
 use super::input_queue::InputQueue;
-use super::lcb::Lcb;
+use super::lcb::{Lcb, PhitWire};
 use super::receive::Place;
 use super::resequencer::Position;
 use super::transmit::BadWord;
 use phitwire::link::CutThrough;
-use phitwire::link::common::BAD_WORDS_UNTIL_DOUBT;
-use phitwire::link::session::Session;
+use phitwire::link::common::{BAD_WORDS_UNTIL_DOUBT, Common};
 use phitwire::time::{Duration, Time};
 
 /// A frame that no correct peer can have sent, or that cannot be decoded.
 struct Unusable;
 
-/// The rest of a frame, still to be handed up; `Lcb::scratch` holds its phits.
+/// The rest of a frame, still to be handed up; `PhitWire::scratch` holds its phits.
 #[derive(Clone, Debug)]
 pub(super) struct Coming {
     at: Position,
@@ -29,28 +28,34 @@ pub(super) struct Coming {
     pub due: Time,
 }
 
-impl Lcb {
-    /// Handles a data frame with a well-formed header.
-    pub(super) fn on_data(&mut self, now: Time, data: DataFrame<'_>, input: &mut InputQueue) {
-        // Frames are handed up in order.
-        self.hand_up(now, usize::MAX, input);
-        let header = data.header();
-        if !self.belongs(now, header, input) {
-            return;
-        }
-        let data = data.behind(self.common.handshake.cable);
-        let Some((word, at)) = self.believe(now, &data) else {
+/// Handles a data frame with a well-formed header.
+pub(super) fn on_data(end: &mut Lcb, now: Time, data: DataFrame<'_>) {
+    // Frames are handed up in order.
+    let (wire, link, input) = end.parts_mut();
+    wire.hand_up(link, now, usize::MAX, input);
+    if !end.belongs(now, data.header()) {
+        return;
+    }
+    let (wire, link, input) = end.parts_mut();
+    wire.take(link, now, data, input);
+}
+
+impl PhitWire {
+    /// Takes in a data frame of this session.
+    fn take(&mut self, link: &mut Common, now: Time, data: DataFrame<'_>, input: &mut InputQueue) {
+        let data = data.behind(link.handshake.cable);
+        let Some((word, at)) = self.believe(link, now, &data) else {
             return;
         };
-        self.believes(data.header().lanes);
-        self.tx.heard();
-        self.common.counters.rx_data_frames += 1;
-        let owed_since = self.tx.out.owed_since;
+        link.believes(data.header().lanes);
+        self.tx.heard(&mut link.out);
+        link.counters.rx_data_frames += 1;
+        let owed_since = link.out.owed_since;
         self.tx
-            .word(&word, now, &mut self.common.counters)
+            .word(&word, now, link)
             .expect("the word was checked before");
-        if self.tx.out.owed_since != owed_since {
-            self.moves();
+        if link.out.owed_since != owed_since {
+            link.moves();
         }
         if word.status == LinkStatus::Probe {
             self.rx.acks.remind();
@@ -67,31 +72,31 @@ impl Lcb {
             phits: 0..count,
             due: now,
         });
-        match self.common.config.cut_through {
-            CutThrough::Frames => self.hand_up(now, usize::MAX, input),
-            CutThrough::Phits => self.hand_up_next(now, input),
+        match link.config.cut_through {
+            CutThrough::Frames => self.hand_up(link, now, usize::MAX, input),
+            CutThrough::Phits => self.hand_up_next(link, now, input),
         }
     }
 
     /// Hands up the next piece of a frame: up to the next end of packet behind a free-running
     /// clock, a burst behind a paced one.
-    pub(super) fn hand_up_next(&mut self, now: Time, input: &mut InputQueue) {
+    pub(super) fn hand_up_next(&mut self, link: &mut Common, now: Time, input: &mut InputQueue) {
         let Some(coming) = &self.coming else {
             return;
         };
         let left = &self.scratch[coming.phits.clone()];
         let most = match self.tx.burst_time() {
-            Some(_) => self.common.profile.burst_phits as usize,
+            Some(_) => link.profile.burst_phits as usize,
             None => {
                 let end = left.iter().skip(1).position(|phit| phit.is_eop());
                 end.map_or(left.len(), |end| end + 1)
             }
         };
-        self.hand_up(now, most, input);
+        self.hand_up(link, now, most, input);
     }
 
     /// Hands up to `most` phits of the current frame.
-    fn hand_up(&mut self, now: Time, most: usize, input: &mut InputQueue) {
+    fn hand_up(&mut self, link: &mut Common, now: Time, most: usize, input: &mut InputQueue) {
         let Some(mut coming) = self.coming.take() else {
             return;
         };
@@ -103,58 +108,66 @@ impl Lcb {
         coming.phits.start = piece.end;
         let scratch = core::mem::take(&mut self.scratch);
         let phits = &scratch[piece];
-        let counters = &mut self.common.counters;
         let at = coming.at;
-        self.rx.data(now, (at, coming.pass), phits, input, counters);
+        self.rx.data(now, (at, coming.pass), phits, input, link);
         if !coming.phits.is_empty() {
             coming.at = phits.iter().fold(at, |at, phit| at.after(*phit));
             coming.due += self.tx.burst_time().unwrap_or(Duration::ZERO);
             self.coming = Some(coming);
         }
         self.scratch = scratch;
-        self.accepted(self.rx.waits_for(), now);
+        link.accepted(self.rx.waits_for(), now);
         if self.rx.doubts_lanes() {
-            self.common.doubt_lanes();
+            link.doubt_lanes();
         }
     }
 
     /// The control word and start of a frame, if everything in it can be the peer's current state.
     /// Otherwise counts it and notes it against the session.
     #[inline]
-    fn believe(&mut self, now: Time, data: &DataFrame<'_>) -> Option<(ControlWord, Position)> {
-        let judged = self.judge_word(data);
+    fn believe(
+        &mut self,
+        link: &mut Common,
+        now: Time,
+        data: &DataFrame<'_>,
+    ) -> Option<(ControlWord, Position)> {
+        let judged = self.judge_word(link, data);
         match judged {
             Ok((word, Place::At(at))) => return Some((word, at)),
-            Ok((_, Place::Stale)) => self.stale(now),
-            Err(Unusable) => self.unusable(now),
+            Ok((_, Place::Stale)) => link.stale(now),
+            Err(Unusable) => link.unusable(now),
         }
         None
     }
 
     #[inline]
-    fn judge_word(&mut self, data: &DataFrame<'_>) -> Result<(ControlWord, Place), Unusable> {
+    fn judge_word(
+        &mut self,
+        link: &mut Common,
+        data: &DataFrame<'_>,
+    ) -> Result<(ControlWord, Place), Unusable> {
         let Ok(word) = data.control_word() else {
-            self.common.counters.drop_bad_sideband += 1;
-            self.common.bad_words += 1;
-            if self.common.bad_words >= BAD_WORDS_UNTIL_DOUBT {
-                self.common.doubt_lanes();
+            link.counters.drop_bad_sideband += 1;
+            link.bad_words += 1;
+            if link.bad_words >= BAD_WORDS_UNTIL_DOUBT {
+                link.doubt_lanes();
             }
             return Err(Unusable);
         };
-        self.common.bad_words = 0;
+        link.bad_words = 0;
         let Ok(place) = self.rx.place(&word) else {
-            self.common.counters.drop_impossible_position += 1;
+            link.counters.drop_impossible_position += 1;
             return Err(Unusable);
         };
         if let Place::At(_) = place {
             match self.tx.check(&word) {
                 Ok(()) => {}
                 Err(BadWord::Ack) => {
-                    self.common.counters.drop_impossible_ack += 1;
+                    link.counters.drop_impossible_ack += 1;
                     return Err(Unusable);
                 }
                 Err(BadWord::VcAck) => {
-                    self.common.counters.drop_impossible_vc_ack += 1;
+                    link.counters.drop_impossible_vc_ack += 1;
                     return Err(Unusable);
                 }
             }

@@ -115,9 +115,9 @@ enum Open {
 /// length: the rest of a rejected packet that has begun to flow occupies space that no credit
 /// covers, and there is at most one such rest, as only the packet at the front can have begun.
 ///
-/// The [`Lcb`](super::Lcb) writes; the router core or the NIC reads. A
-/// [`LinkPort`](phitwire::link::LinkPort) passes the result of [`take_acks`](Self::take_acks) to
-/// [`vc_freed`](phitwire::link::LinkControlBlock::vc_freed).
+/// The [`Lcb`](super::Lcb) writes; the router core or the NIC reads. Its
+/// [`give_back`](phitwire::link::NodeLink::give_back) sends what [`take_acks`](Self::take_acks)
+/// returns.
 #[derive(Clone, Debug)]
 pub struct InputQueue {
     rings: [VcRing; 2],
@@ -212,6 +212,7 @@ impl InputQueue {
             ring.acks += ring.withheld;
             ring.withheld = 0;
         }
+        debug_assert!(ring.len() <= self.capacity, "the credits cover it");
         true
     }
 
@@ -267,6 +268,7 @@ impl InputQueue {
         [0, 1].map(|vc| {
             let ring = &mut self.rings[vc];
             ring.acks = 0;
+            debug_assert!(ring.silent <= ring.len() && ring.len() <= self.capacity);
             ring.len() - ring.silent
         })
     }

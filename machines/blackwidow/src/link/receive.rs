@@ -8,10 +8,9 @@ use phitwire_framing::yarc::phit::{Phit, PhitKind};
 use super::acks::Acks;
 use super::input_queue::{InputQueue, Verdict};
 use super::resequencer::{Held, Position, Resequencer};
-use phitwire::link::LinkCounters;
+use phitwire::link::common::Common;
 use phitwire::link::config::LinkProfile;
 use phitwire::link::credits::Impossible;
-use phitwire::link::lanes::LaneWatch;
 use phitwire::link::reorder_hold::ReorderHold;
 use phitwire::link::round_trip::RoundTrip;
 use phitwire::time::{Duration, Time};
@@ -29,8 +28,6 @@ pub(super) struct ReceiveTerms {
     pub offered: u32,
     /// Phits of an earlier session still in the input queue.
     pub debt: [u32; 2],
-    pub lanes: u8,
-    pub lane_threshold: u32,
 }
 
 /// Position of a frame in the stream, by its sequence numbers.
@@ -74,7 +71,6 @@ pub(super) struct Receiver {
     max_packet: u32,
     window: i64,
     pub acks: Acks,
-    pub lanes: LaneWatch,
     /// Error recovery: nothing is accepted until the packet at `here` is resent.
     recovering: bool,
     /// The next frame out requests a retry.
@@ -109,7 +105,6 @@ impl Receiver {
             max_packet: terms.max_packet,
             window: terms.window.into(),
             acks: Acks::new(&terms, profile.ack_delay),
-            lanes: LaneWatch::new(terms.lanes, terms.lane_threshold),
             recovering: false,
             wants_retry: false,
             retry_due: Time::NEVER,
@@ -176,7 +171,7 @@ impl Receiver {
         (at, pass): (Position, u16),
         phits: &[Phit],
         input: &mut InputQueue,
-        counters: &mut LinkCounters,
+        link: &mut Common,
     ) {
         let before = self.here;
         if is_newer(pass, self.pass) {
@@ -184,27 +179,21 @@ impl Receiver {
             self.answer_due = Time::ZERO;
         }
         if at > before {
-            self.ahead(now, (at, pass), phits, counters);
+            self.ahead(now, (at, pass), phits, link);
         } else {
-            let end = self.run(now, at, phits, input, counters);
-            self.sighted(at, end, pass, now, counters);
+            let end = self.run(now, at, phits, input, link);
+            self.sighted(at, end, pass, now, link);
             if end > at && self.here == before && !self.recovering {
                 // The whole frame is a duplicate: an acknowledgement was lost, so send it again.
                 self.acks.remind();
             }
-            self.drain(now, input, counters);
+            self.drain(now, input, link);
         }
         self.look_for_gap(now, before);
     }
 
     /// A frame that starts beyond our position.
-    fn ahead(
-        &mut self,
-        now: Time,
-        (at, pass): (Position, u16),
-        phits: &[Phit],
-        counters: &mut LinkCounters,
-    ) {
+    fn ahead(&mut self, now: Time, (at, pass): (Position, u16), phits: &[Phit], link: &mut Common) {
         let end = phits
             .iter()
             .fold(at, |position, phit| position.after(*phit));
@@ -212,22 +201,22 @@ impl Receiver {
             self.hint = self.hint.max(Some(at));
             return;
         }
-        self.sighted(at, end, pass, now, counters);
+        self.sighted(at, end, pass, now, link);
         match self.held.hold(at, phits) {
-            Held::Stored => counters.rx_held_frames += 1,
-            Held::Full => counters.rx_hold_overflows += 1,
-            Held::Duplicate => self.passed_over(now, counters),
+            Held::Stored => link.counters.rx_held_frames += 1,
+            Held::Full => link.counters.rx_hold_overflows += 1,
+            Held::Duplicate => self.passed_over(now, link),
         }
     }
 
     /// A held frame arrived again. In recovery the peer has then rewound and the packet we wait for
     /// was lost again: request it now rather than at the timeout.
-    fn passed_over(&mut self, now: Time, counters: &mut LinkCounters) {
+    fn passed_over(&mut self, now: Time, link: &mut Common) {
         let shortest = self.recovery_time.shortest();
         let patience = shortest + self.hold.get();
         if self.recovering && shortest > Duration::ZERO && now.since(self.last_request) > patience {
             self.single_request = false;
-            self.request(now, counters);
+            self.request(now, link);
         }
     }
 
@@ -236,20 +225,13 @@ impl Receiver {
     /// The pass identifies a copy (as TCP's timestamps do in RFC 3522). If the late frame arrived
     /// before any frame of a newer pass, waiting would have been quicker than requesting, and the
     /// hold grows at once; a later one does not justify so long a hold.
-    fn sighted(
-        &mut self,
-        start: Position,
-        end: Position,
-        pass: u16,
-        now: Time,
-        counters: &mut LinkCounters,
-    ) {
+    fn sighted(&mut self, start: Position, end: Position, pass: u16, now: Time, link: &mut Common) {
         if let Some(declared) = self.declared
             && start <= declared.at
             && declared.at < end
             && !is_newer(pass, declared.pass)
         {
-            counters.rx_spurious_gaps += 1;
+            link.counters.rx_spurious_gaps += 1;
             let extent = now.since(declared.since);
             if self.pass == declared.pass {
                 self.hold.late(extent);
@@ -267,14 +249,14 @@ impl Receiver {
         at: Position,
         phits: &[Phit],
         input: &mut InputQueue,
-        counters: &mut LinkCounters,
+        link: &mut Common,
     ) -> Position {
         let (mut rest, mut position) = (phits, at);
         while position < self.here {
             let Some((phit, behind)) = rest.split_first() else {
                 break;
             };
-            counters.rx_duplicate_phits += u64::from(phit.kind() != PhitKind::Idle);
+            link.counters.rx_duplicate_phits += u64::from(phit.kind() != PhitKind::Idle);
             position = position.after(*phit);
             rest = behind;
         }
@@ -289,7 +271,7 @@ impl Receiver {
             if self.recovering {
                 self.recovered(now);
             }
-            if !self.phit(now, *phit, input, counters) {
+            if !self.phit(now, *phit, input, link) {
                 return self.keep_rest(if phit.is_head() { rest } else { behind });
             }
             self.last_phit = now;
@@ -313,26 +295,20 @@ impl Receiver {
 
     /// Accepts the next phit of the stream. False if it led to error recovery.
     #[inline]
-    fn phit(
-        &mut self,
-        now: Time,
-        phit: Phit,
-        input: &mut InputQueue,
-        counters: &mut LinkCounters,
-    ) -> bool {
+    fn phit(&mut self, now: Time, phit: Phit, input: &mut InputQueue, link: &mut Common) -> bool {
         let offset = self.here.offset;
         if phit.is_head() != (offset == 0) {
-            counters.rx_malformed_packets += 1;
-            self.fault(now, input, counters);
+            link.counters.rx_malformed_packets += 1;
+            self.fault(now, input, link);
             return false;
         }
         if phit.is_eop() {
-            return self.end(now, phit, input, counters);
+            return self.end(now, phit, input, link);
         }
         if offset + 1 >= self.max_packet {
             // BlackWidow sec. 4.3: the LCB clips packets that exceed the maximum length.
-            counters.rx_clipped_packets += 1;
-            self.fault(now, input, counters);
+            link.counters.rx_clipped_packets += 1;
+            self.fault(now, input, link);
             return false;
         }
         if offset == 0 {
@@ -342,38 +318,31 @@ impl Receiver {
         self.copy[offset as usize] = phit;
         input.phit(phit);
         self.here.offset = offset + 1;
-        counters.rx_phits += 1;
+        link.counters.rx_phits += 1;
         true
     }
 
     /// Accepts or rejects the open packet at its end.
-    fn end(
-        &mut self,
-        now: Time,
-        eop: Phit,
-        input: &mut InputQueue,
-        counters: &mut LinkCounters,
-    ) -> bool {
+    fn end(&mut self, now: Time, eop: Phit, input: &mut InputQueue, link: &mut Common) -> bool {
         let Position { packet, offset } = self.here;
         let phits = offset + 1;
+        debug_assert!(phits <= self.max_packet, "longer packets were clipped");
         self.copy[offset as usize] = eop;
         let copy = &self.copy[..phits as usize];
         let Ok(status) = self.crc.verify(eop.content()) else {
-            counters.rx_crc_errors += 1;
-            let charged = self.lanes.rejected(packet, contents(copy));
-            self.lanes.note(charged, 1, counters);
-            self.fault(now, input, counters);
+            link.counters.rx_crc_errors += 1;
+            link.unit_rejected(packet, contents(copy));
+            self.fault(now, input, link);
             return false;
         };
-        if self.lanes.waits() {
-            let charged = self.lanes.accepted(packet, contents(copy));
-            self.lanes.note(charged, 1, counters);
+        if link.lanes.waits() {
+            link.unit_accepted(packet, contents(copy));
         }
         if !input.end(eop, Verdict::Accepted) {
             // BlackWidow sec. 4.3: the input queue excised it; the sender will time out and
             // retransmit. Do not request it sooner: the queue has no room.
-            counters.rx_overflows += 1;
-            counters.rx_recoveries += 1;
+            link.counters.rx_overflows += 1;
+            link.counters.rx_recoveries += 1;
             self.here.offset = 0;
             self.recovering = true;
             self.gap_since = Time::NEVER;
@@ -382,9 +351,9 @@ impl Receiver {
             return false;
         }
         self.rejects_in_row = 0;
-        counters.rx_phits += 1;
-        counters.rx_packets += 1;
-        counters.rx_poisoned_packets += u64::from(status != EopStatus::Healthy);
+        link.counters.rx_phits += 1;
+        link.counters.rx_packets += 1;
+        link.counters.rx_poisoned_packets += u64::from(status != EopStatus::Healthy);
         self.here = Position::head_of(packet + 1);
         self.acks
             .accepted(head_vc(self.copy[0].content()), phits, packet + 1, now);
@@ -393,15 +362,15 @@ impl Receiver {
 
     /// Closes the open packet, if any, with a `transmit_error` end and a corrected CRC, and enters
     /// error recovery (BlackWidow sec. 4.3).
-    fn fault(&mut self, now: Time, input: &mut InputQueue, counters: &mut LinkCounters) {
-        counters.rx_let_go_packets += u64::from(input.has_begun());
+    fn fault(&mut self, now: Time, input: &mut InputQueue, link: &mut Common) {
+        link.counters.rx_let_go_packets += u64::from(input.has_begun());
         self.poison(input);
-        counters.rx_recoveries += 1;
+        link.counters.rx_recoveries += 1;
         self.rejects_in_row += 1;
         self.recovering = true;
         self.gap_since = Time::NEVER;
         self.single_request = true;
-        self.request(now, counters);
+        self.request(now, link);
     }
 
     fn poison(&mut self, input: &mut InputQueue) {
@@ -412,8 +381,12 @@ impl Receiver {
         }
     }
 
-    fn request(&mut self, now: Time, counters: &mut LinkCounters) {
-        counters.rx_retry_requests += 1;
+    fn request(&mut self, now: Time, link: &mut Common) {
+        link.counters.rx_retry_requests += 1;
+        debug_assert!(
+            self.last_request <= now && self.recovering,
+            "recovery has begun"
+        );
         self.wants_retry = true;
         self.last_request = now;
         self.retry_due = now + self.recovery_time.timeout();
@@ -432,12 +405,12 @@ impl Receiver {
     }
 
     /// Accepts held frames that are now in sequence.
-    fn drain(&mut self, now: Time, input: &mut InputQueue, counters: &mut LinkCounters) {
+    fn drain(&mut self, now: Time, input: &mut InputQueue, link: &mut Common) {
         while !self.recovering
             && let Some(run) = self.held.pop_ready(self.here)
         {
-            counters.rx_reordered_frames += 1;
-            self.run(now, run.at, &run.phits, input, counters);
+            link.counters.rx_reordered_frames += 1;
+            self.run(now, run.at, &run.phits, input, link);
             self.held.recycle(run);
         }
     }
@@ -488,12 +461,7 @@ impl Receiver {
     }
 
     /// Expires deadlines.
-    pub fn handle_timers(
-        &mut self,
-        now: Time,
-        input: &mut InputQueue,
-        counters: &mut LinkCounters,
-    ) {
+    pub fn handle_timers(&mut self, now: Time, input: &mut InputQueue, link: &mut Common) {
         if self.deadline() > now {
             return;
         }
@@ -501,9 +469,9 @@ impl Receiver {
         if self.recovering {
             self.recovery_time.back_off();
             self.single_request = false;
-            self.request(now, counters);
+            self.request(now, link);
         } else if self.gap_deadline() <= now {
-            counters.rx_gaps_in_packet += in_packet;
+            link.counters.rx_gaps_in_packet += in_packet;
             let declared = DeclaredLoss {
                 at: self.here,
                 since: self.gap_since,
@@ -512,21 +480,21 @@ impl Receiver {
             if self.declared.replace(declared).is_some() {
                 self.hold.lost();
             }
-            self.fault(now, input, counters);
+            self.fault(now, input, link);
         } else {
-            counters.rx_silence_in_packet += in_packet;
-            self.fault(now, input, counters);
+            link.counters.rx_silence_in_packet += in_packet;
+            self.fault(now, input, link);
         }
     }
 
     /// A lane was dropped: everything sent over the old set is worthless, and the peer rewinds when
     /// it learns of it. Do not request anything, since the peer may send nothing more. The position
     /// stays at the head of the packet that was open.
-    pub fn lanes_changed(&mut self, input: &mut InputQueue, counters: &mut LinkCounters) {
+    pub fn lanes_changed(&mut self, input: &mut InputQueue, link: &mut Common) {
         self.held.clear();
         self.hint = None;
         self.gap_since = Time::NEVER;
-        counters.rx_gaps_in_packet += u64::from(self.here.offset != 0);
+        link.counters.rx_gaps_in_packet += u64::from(self.here.offset != 0);
         self.poison(input);
     }
 

@@ -96,6 +96,7 @@ impl Resequencer {
         kept.clear();
         kept.extend(phits.iter().filter(|phit| !is_idle(**phit)));
         self.phits += kept.len();
+        debug_assert!(self.phits <= self.limit, "the hold is bounded");
         self.runs.insert(index, HeldRun { at, phits: kept });
         Held::Stored
     }
@@ -108,6 +109,7 @@ impl Resequencer {
         }
         let run = self.runs.pop_front()?;
         self.phits -= run.phits.len();
+        debug_assert!(!self.runs.is_empty() || self.phits == 0, "nothing is held");
         Some(run)
     }
 

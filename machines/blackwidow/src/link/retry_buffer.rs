@@ -79,6 +79,15 @@ impl RetryBuffer {
         }
     }
 
+    /// Checks the order of the cursors, and of the packet numbers that belong to them.
+    #[inline]
+    fn check_order(&self) {
+        debug_assert!(self.head <= self.cursor && self.cursor <= self.tail);
+        debug_assert!(self.acked <= self.sending && self.sending <= self.next);
+        debug_assert!(self.sent_twice <= self.sent_once && self.sent_once <= self.next);
+        debug_assert!(self.tail - self.head <= self.capacity, "it was full");
+    }
+
     #[inline]
     fn sent(&mut self, packet: u64) -> &mut Sent {
         self.packets.get_mut(packet)
@@ -139,6 +148,7 @@ impl RetryBuffer {
             let (next, tail) = (self.next, self.tail);
             self.sent(next).start = tail;
         }
+        self.check_order();
     }
 
     /// Phits not yet sent, or to be resent.
@@ -228,6 +238,7 @@ impl RetryBuffer {
         }
         let again = self.sent_once.min(self.sending).saturating_sub(first);
         self.sent_once = self.sent_once.max(self.sending);
+        self.check_order();
         (self.sending - first, again)
     }
 
@@ -261,7 +272,11 @@ impl RetryBuffer {
             self.sending = self.acked;
             self.cursor = self.head;
         }
-        debug_assert!(self.head <= self.cursor && self.cursor <= self.tail);
+        debug_assert!(
+            self.acked <= self.sent_once,
+            "only what was sent is acknowledged"
+        );
+        self.check_order();
         Acknowledged {
             packets,
             round_trip,
@@ -277,6 +292,7 @@ impl RetryBuffer {
         self.sending = self.acked;
         self.sent_twice = self.sent_once;
         self.pass = self.pass.wrapping_add(1);
+        self.check_order();
         true
     }
 

@@ -16,11 +16,11 @@ use proptest::prelude::*;
 use crate::link::{InputQueue, Lcb};
 use crate::link::{STANDARD, rates};
 use phitwire::link::common::Common;
-use phitwire::link::session::Session;
 use phitwire::link::testing::rig::{self, Link};
 pub use phitwire::link::testing::rig::{A, B};
 use phitwire::link::{
-    EndStatus, LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkProfile, LinkStandard,
+    LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkFault, LinkProfile, LinkStandard,
+    LinkView, NodeLink,
 };
 use phitwire::time::Time;
 
@@ -119,11 +119,11 @@ impl Link for Yarc {
     const CHARGES_OF_20: Range<u64> = 21..22;
 
     fn common(lcb: &mut Lcb) -> &mut Common {
-        Session::common(lcb)
+        lcb.parts_mut().1
     }
 
-    fn die(lcb: &mut Lcb, now: Time, input: &mut InputQueue) {
-        lcb.die(now, input);
+    fn die(lcb: &mut Lcb, now: Time) {
+        lcb.die(now);
     }
 
     fn built(builder: LinkConfigBuilder) -> LinkConfig {
@@ -158,7 +158,7 @@ impl Link for Yarc {
     }
 
     fn can_begin(lcb: &Lcb, vc: usize, _: usize) -> bool {
-        lcb.can_begin(Vc::from_index(vc))
+        lcb.wire().can_begin(Vc::from_index(vc))
     }
 
     fn push(lcb: &mut Lcb, phit: Phit) {
@@ -166,7 +166,7 @@ impl Link for Yarc {
     }
 
     fn credits(lcb: &Lcb, vc: usize) -> u32 {
-        lcb.credits(Vc::from_index(vc))
+        lcb.wire().credits(Vc::from_index(vc))
     }
 
     fn offered(lcb: &Lcb) -> u32 {
@@ -236,16 +236,16 @@ impl Link for Yarc {
     }
 
     fn described(end: &End) -> String {
-        let queued = end.input.len(Vc::Request) + end.input.len(Vc::Response);
+        let queued = end.lcb.input().len(Vc::Request) + end.lcb.input().len(Vc::Response);
         format!("queued {queued}")
     }
 
     fn forge(pair: &Pair, to: usize, lanes: u8, more: u64, phits: &[Phit]) -> Vec<u8> {
         let from = &pair.ends[1 - to].lcb;
         let word = ControlWord {
-            seq: PacketNumber::new(pair.ends[to].lcb.rx.expected()),
-            ack: PacketNumber::new(from.rx.expected() + more),
-            vc_ack: from.rx.acks.counts(),
+            seq: PacketNumber::new(pair.ends[to].lcb.wire().rx.expected()),
+            ack: PacketNumber::new(from.wire().rx.expected() + more),
+            vc_ack: from.wire().rx.acks.counts(),
             ..ControlWord::default()
         };
         frame_changed(pair, to, &word, phits, |header| header.lanes = lanes)
@@ -260,7 +260,7 @@ impl Link for Yarc {
     }
 
     fn soft_error_next(lcb: &mut Lcb) {
-        lcb.soft_error_next();
+        lcb.suffer(lcb.common().now, LinkFault::SoftError);
     }
 
     fn frame_bytes() -> BoxedStrategy<usize> {

@@ -8,6 +8,7 @@ use phitwire_framing::yarc::phit::{Phit, PhitKind};
 use super::output_credits::OutputCredits;
 use super::retry_buffer::RetryBuffer;
 use phitwire::link::LinkCounters;
+use phitwire::link::common::Common;
 use phitwire::link::config::{LinkConfig, LinkProfile};
 use phitwire::link::outgoing::Outgoing;
 use phitwire::link::pacing::LineClock;
@@ -44,12 +45,11 @@ pub(super) struct Transmitter {
     damage: Option<bool>,
     line: LineClock,
     burst: u64,
-    pub out: Outgoing,
 }
 
 impl Transmitter {
     /// A transmitter without a session: it accepts nothing.
-    pub fn new(config: &LinkConfig, profile: &LinkProfile, now: Time) -> Self {
+    pub fn new(config: &LinkConfig, profile: &LinkProfile) -> Self {
         Self {
             buffer: RetryBuffer::new(
                 profile.retry_phits,
@@ -68,12 +68,11 @@ impl Transmitter {
                 7,
             ),
             burst: profile.burst_phits.into(),
-            out: Outgoing::new(0, profile, now),
         }
     }
 
     /// Starts a session: empty, at the first number, without credits until the peer announces them.
-    pub fn start(&mut self, terms: TransmitTerms, now: Time) {
+    pub fn start(&mut self, terms: TransmitTerms) {
         debug_assert_eq!(
             self.buffer.unacknowledged(),
             0,
@@ -82,7 +81,6 @@ impl Transmitter {
         self.credits = OutputCredits::new(terms.credits, terms.max_packet);
         self.window = terms.window;
         self.line.set_lanes(terms.lanes);
-        self.out.restart(terms.lanes, now);
     }
 
     /// Ends a session and discards what was not acknowledged: the peer may have received it, so
@@ -92,6 +90,7 @@ impl Transmitter {
         let discarded = self.buffer.discard();
         counters.tx_discarded_packets += discarded;
         self.window = 0;
+        debug_assert_eq!(self.buffer.unacknowledged(), 0, "the buffer is empty");
         discarded
     }
 
@@ -153,6 +152,10 @@ impl Transmitter {
             _ => phit,
         };
         self.store(phit);
+        debug_assert!(
+            self.buffer.open_phits() < self.max_packet(),
+            "room is left for its end"
+        );
         None
     }
 
@@ -206,7 +209,7 @@ impl Transmitter {
         &mut self,
         word: &ControlWord,
         now: Time,
-        counters: &mut LinkCounters,
+        link: &mut Common,
     ) -> Result<(), BadWord> {
         let step = self.buffer.check(word.ack).map_err(|_| BadWord::Ack)?;
         let Ok(packets) = u64::try_from(step) else {
@@ -218,53 +221,53 @@ impl Transmitter {
             .release(word.vc_ack, packets > 0)
             .map_err(|_| BadWord::VcAck)?;
         if done.packets > 0 {
-            counters.tx_acked_packets += done.packets;
-            self.out.probation = false;
+            link.counters.tx_acked_packets += done.packets;
+            link.out.probation = false;
             if let Some(round_trip) = done.round_trip {
-                self.out.round_trip.sample(round_trip);
+                link.out.round_trip.sample(round_trip);
             }
         }
         if done.packets > 0 || freed > 0 {
-            self.out.paid(self.buffer.awaits(), now);
+            link.out.paid(self.buffer.awaits(), now);
         }
         if word.status == LinkStatus::RetryRequest {
-            self.retry_requested(now, counters);
+            self.retry_requested(now, link);
         }
         Ok(())
     }
 
     /// The peer requests a resend from the oldest unacknowledged packet on.
-    fn retry_requested(&mut self, now: Time, counters: &mut LinkCounters) {
+    fn retry_requested(&mut self, now: Time, link: &mut Common) {
         let oldest = self.buffer.acked();
-        if self.out.is_answered(oldest, now) {
-            counters.tx_retry_requests_ignored += 1;
+        if link.out.is_answered(oldest, now) {
+            link.counters.tx_retry_requests_ignored += 1;
         } else if self.buffer.rewind() {
-            counters.tx_rewinds_requested += 1;
-            self.out.answer(oldest, now);
+            link.counters.tx_rewinds_requested += 1;
+            link.out.answer(oldest, now);
         }
     }
 
     /// Rewinds because the lanes changed: everything in flight will be dropped.
-    pub fn set_lanes(&mut self, lanes: u8, now: Time) {
-        self.out.lanes = lanes;
+    pub fn set_lanes(&mut self, lanes: u8, out: &mut Outgoing, now: Time) {
+        out.lanes = lanes;
         self.line.set_lanes(lanes);
         self.buffer.rewind();
-        self.out.again(now);
+        out.again(now);
     }
 
     /// Command: rewind as if the peer had requested it.
-    pub fn force_retry(&mut self, now: Time, counters: &mut LinkCounters) {
+    pub fn force_retry(&mut self, now: Time, link: &mut Common) {
         if self.buffer.rewind() {
-            counters.tx_rewinds_forced += 1;
-            self.out.timer_from = now;
+            link.counters.tx_rewinds_forced += 1;
+            link.out.timer_from = now;
         }
     }
 
     /// Phits that may be sent, regardless of the line clock.
     #[inline]
-    fn sendable(&self) -> u64 {
+    fn sendable(&self, out: &Outgoing) -> u64 {
         let pending = self.buffer.pending();
-        if self.out.probation {
+        if out.probation {
             pending.min(PROBATION_PHITS.saturating_sub(self.buffer.in_flight()))
         } else {
             pending
@@ -278,26 +281,26 @@ impl Transmitter {
     }
 
     /// Phits after which a paced line releases a frame.
-    fn quantum(&self) -> u64 {
-        self.sendable()
+    fn quantum(&self, out: &Outgoing) -> u64 {
+        self.sendable(out)
             .min(self.buffer.to_next_end())
             .min(self.burst)
     }
 
     /// Whether to call [`Self::frame_phits`].
     #[inline]
-    pub fn has_data(&self, now: Time) -> bool {
-        if self.sendable() == 0 {
+    pub fn has_data(&self, out: &Outgoing, now: Time) -> bool {
+        if self.sendable(out) == 0 {
             return false;
         }
-        !self.line.is_paced() || self.line.is_idle() || self.line.sent_at(self.quantum()) <= now
+        !self.line.is_paced() || self.line.is_idle() || self.line.sent_at(self.quantum(out)) <= now
     }
 
     /// Phits for a frame that leaves now and holds at most `most`.
-    pub fn frame_phits(&mut self, now: Time, most: usize) -> usize {
-        let sendable = self.sendable();
+    pub fn frame_phits(&mut self, out: &Outgoing, now: Time, most: usize) -> usize {
+        let sendable = self.sendable(out);
         let sent = self.line.sent(sendable, now);
-        if self.line.is_paced() && sent < self.quantum() {
+        if self.line.is_paced() && sent < self.quantum(out) {
             return 0;
         }
         usize::try_from(sent).map_or(most, |sent| sent.min(most))
@@ -322,46 +325,49 @@ impl Transmitter {
     }
 
     /// `count` phits left in a frame at `now`.
-    pub fn sent(&mut self, count: usize, now: Time, counters: &mut LinkCounters) {
-        let sendable = self.sendable();
+    pub fn sent(&mut self, count: usize, now: Time, link: &mut Common) {
+        let Common { out, counters, .. } = link;
+        let sendable = self.sendable(out);
+        debug_assert!(count as u64 <= sendable, "the frame holds what may be sent");
         self.line.hand_out(count as u64, sendable);
         let waited = self.buffer.outstanding();
         let (_, again) = self.buffer.advance(count, now);
         counters.tx_phits += count as u64;
         counters.tx_retransmitted_packets += again;
-        self.out.sent(waited, now);
+        out.sent(waited, now);
     }
 
     /// The peer is live: it owes only what it was sent.
     #[inline]
-    pub fn heard(&mut self) {
-        self.out.heard(self.buffer.awaits());
+    pub fn heard(&self, out: &mut Outgoing) {
+        out.heard(self.buffer.awaits());
     }
 
     /// When to probe again for the acknowledgements or credits that the peer owes.
     #[inline]
-    fn retry_deadline(&self) -> Time {
+    fn retry_deadline(&self, out: &Outgoing) -> Time {
         let outstanding = self.buffer.outstanding();
-        self.out.retry_deadline(outstanding, self.credits.is_used())
+        out.retry_deadline(outstanding, self.credits.is_used())
     }
 
     /// The earliest deadline: a retry timer, or phits that will have crossed a paced line.
     #[inline]
-    pub fn deadline(&self) -> Time {
-        let retry = self.retry_deadline();
-        if self.line.is_paced() && !self.line.is_idle() && self.sendable() > 0 {
-            retry.min(self.line.sent_at(self.quantum()))
+    pub fn deadline(&self, out: &Outgoing) -> Time {
+        let retry = self.retry_deadline(out);
+        if self.line.is_paced() && !self.line.is_idle() && self.sendable(out) > 0 {
+            retry.min(self.line.sent_at(self.quantum(out)))
         } else {
             retry
         }
     }
 
     /// Expires the retry timer (BlackWidow sec. 4.3: the sender will time out and retransmit).
-    pub fn handle_timers(&mut self, now: Time, counters: &mut LinkCounters) {
-        if self.retry_deadline() > now {
+    pub fn handle_timers(&mut self, now: Time, link: &mut Common) {
+        let Common { out, counters, .. } = link;
+        if self.retry_deadline(out) > now {
             return;
         }
-        if self.out.expire(self.buffer.outstanding(), now) {
+        if out.expire(self.buffer.outstanding(), now) {
             self.buffer.rewind();
             counters.tx_rewinds_timeout += 1;
         }

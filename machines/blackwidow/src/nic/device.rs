@@ -9,8 +9,8 @@ use super::port::{REQUEST_QUEUE, RESPONSE_QUEUE};
 use super::{BlackWidowNic, Completion, NicEvent, Outcome, PostError};
 use phitwire::device::pipeline::Stage;
 use phitwire::device::{
-    Device, DeviceError, DeviceEvent, Kind, LinkEnd as _, LinkFault, LinkView, NodeAccount,
-    PipelineReport, TrafficRuns,
+    Device, DeviceError, DeviceEvent, Kind, LinkFault, LinkView, NodeAccount, PipelineReport,
+    TrafficRuns, break_link,
 };
 use phitwire::nic::Abilities;
 use phitwire::nic::local::LocalPort;
@@ -40,8 +40,8 @@ impl Device for BlackWidowNic {
     }
 
     fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Result<(), DeviceError> {
-        let (lcb, input) = self.lcb_mut(port).ok_or(DeviceError::NoLink(port))?;
-        lcb.break_link(now, (port, fault), input)
+        let lcb = self.lcb_mut(port).ok_or(DeviceError::NoLink(port))?;
+        break_link(lcb, now, (port, fault))
     }
 
     fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {

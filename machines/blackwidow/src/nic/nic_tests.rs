@@ -11,8 +11,8 @@ use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 use super::test_bench::{A, B, NicPair as _, Pair, RawPeer, config, events};
 use super::*;
-use phitwire::link::LinkProfile;
 use phitwire::link::testing::joined::SECOND;
+use phitwire::link::{LinkFault, LinkProfile, NodeLink};
 use phitwire::nic::*;
 use phitwire::node::Node;
 use phitwire::rng::Rng;
@@ -204,7 +204,9 @@ fn the_driver_is_told_when_a_request_will_time_out() {
 #[test]
 fn a_soft_error_is_discarded_at_the_destination_and_times_out() {
     let mut pair = Pair::new(1);
-    pair.nics[0].lcb_mut(0).unwrap().0.soft_error_next();
+    let now = pair.now;
+    let lcb = pair.nics[0].lcb_mut(0).unwrap();
+    assert!(lcb.suffer(now, LinkFault::SoftError));
     let lost = pair.nics[0].write(pair.now, B, 0, &[9; 8]).unwrap();
     let next = pair.nics[0].write(pair.now, B, 64, &[8; 8]).unwrap();
     settle(&mut pair);
@@ -367,7 +369,7 @@ fn requests_wait_when_responses_cannot_leave_but_responses_are_taken() {
     assert!(counters.response_stalls > 0);
     assert!(counters.writes_served < sent, "requests have backed up");
     assert!(
-        !peer.lcb.can_begin(Vc::Request),
+        !peer.lcb.wire().can_begin(Vc::Request),
         "backpressure reaches the sender"
     );
     // In this state the NIC still accepts a response to its own request.

@@ -12,9 +12,9 @@ use super::outstanding::{Asker, Tid, longer_periods};
 use super::port::Port;
 use super::requester::{Answer, Completion, Outcome, PostError, Requester, slice_of};
 use super::responder::Responder;
-use crate::link::{InputQueue, Lcb};
+use crate::link::Lcb;
 use phitwire::kit::Events;
-use phitwire::link::{LinkEvent, LinkPort};
+use phitwire::link::{LinkEvent, NodeLink};
 use phitwire::nic::checker::ANNOUNCE_ADDRESS;
 use phitwire::nic::memory::Memory;
 use phitwire::nic::periods::Periods;
@@ -228,8 +228,8 @@ impl BlackWidowNic {
         self.requester.outstanding.slab.used()
     }
 
-    /// The links with their unprocessed input.
-    pub(super) fn link_ports(&self) -> impl Iterator<Item = (usize, &LinkPort<Lcb>)> {
+    /// The links, including input not yet processed.
+    pub(super) fn link_ports(&self) -> impl Iterator<Item = (usize, &Lcb)> {
         self.ports.iter().map(|port| &port.link).enumerate()
     }
 
@@ -248,12 +248,12 @@ impl BlackWidowNic {
     }
 
     pub fn lcb(&self, port: PortId) -> Option<&Lcb> {
-        Some(self.ports.get(usize::from(port))?.link.end())
+        Some(&self.ports.get(usize::from(port))?.link)
     }
 
-    /// The link control block and the input queue of a port, for fault commands.
-    pub fn lcb_mut(&mut self, port: PortId) -> Option<(&mut Lcb, &mut InputQueue)> {
-        Some(self.ports.get_mut(usize::from(port))?.link.parts_mut())
+    /// The link control block of a port, for fault commands.
+    pub fn lcb_mut(&mut self, port: PortId) -> Option<&mut Lcb> {
+        Some(&mut self.ports.get_mut(usize::from(port))?.link)
     }
 
     /// Counters of all parts except the links.

@@ -8,7 +8,7 @@ use phitwire_framing::yarc::phit::Phit;
 use super::counters::NicCounters;
 use super::outstanding::Tid;
 use crate::link::Lcb;
-use phitwire::link::{LinkConfig, LinkPort};
+use phitwire::link::{LinkConfig, NodeLink};
 use phitwire::time::Time;
 
 /// Maximum number of requests queued for the link, beyond its retry buffer.
@@ -26,7 +26,7 @@ struct Assembly {
 
 #[derive(Debug)]
 pub(crate) struct Port {
-    pub link: LinkPort<Lcb>,
+    pub link: Lcb,
     requests: VecDeque<(Option<Tid>, PacketBuf)>,
     responses: VecDeque<PacketBuf>,
     assemblies: [Assembly; 2],
@@ -36,7 +36,7 @@ pub(crate) struct Port {
 impl Port {
     pub(crate) fn new(config: LinkConfig, now: Time) -> Self {
         Self {
-            link: LinkPort::new(config, now),
+            link: Lcb::new(config, now),
             requests: VecDeque::with_capacity(REQUEST_QUEUE),
             responses: VecDeque::with_capacity(RESPONSE_QUEUE),
             assemblies: Default::default(),
@@ -52,7 +52,7 @@ impl Port {
     /// Whether a request can be sent without queueing.
     #[inline]
     pub(crate) fn request_can_go(&self) -> bool {
-        self.requests.is_empty() && self.link.end().can_begin(Vc::Request)
+        self.requests.is_empty() && self.link.wire().can_begin(Vc::Request)
     }
 
     /// Whether a request can be sent or queued.
@@ -69,10 +69,7 @@ impl Port {
 
     #[inline]
     fn push(&mut self, packet: &PacketBuf) {
-        let lcb = self.link.end_mut();
-        for &phit in packet.as_slice() {
-            lcb.push(phit);
-        }
+        self.link.push_packet(packet.as_slice());
     }
 
     /// Sends or queues a request; `tid` identifies it in the queue.
@@ -98,7 +95,7 @@ impl Port {
     /// If there is no room; check [`response_has_room`](Self::response_has_room) first.
     #[inline]
     pub(crate) fn send_response(&mut self, packet: &PacketBuf) {
-        if self.responses.is_empty() && self.link.end().can_begin(Vc::Response) {
+        if self.responses.is_empty() && self.link.wire().can_begin(Vc::Response) {
             self.push(packet);
         } else {
             assert!(
@@ -112,14 +109,14 @@ impl Port {
     /// Moves queued packets to the link. Drops and counts requests that are no longer outstanding
     /// according to `waits`.
     pub(crate) fn flush(&mut self, waits: impl Fn(Tid) -> bool) {
-        while !self.responses.is_empty() && self.link.end().can_begin(Vc::Response) {
+        while !self.responses.is_empty() && self.link.wire().can_begin(Vc::Response) {
             let packet = self.responses.pop_front().expect("the queue is not empty");
             self.push(&packet);
         }
         while let Some(&(tid, packet)) = self.requests.front() {
             if tid.is_some_and(|tid| !waits(tid)) {
                 self.counters.requests_unsent += 1;
-            } else if self.link.end().can_begin(Vc::Request) {
+            } else if self.link.wire().can_begin(Vc::Request) {
                 self.push(&packet);
             } else {
                 break;

@@ -5,7 +5,7 @@ use phitwire_framing::carrier::frame::LinkEnd;
 use super::test_bench::{A, B, NicPair as _, Pair, config, events};
 use super::*;
 use phitwire::link::testing::joined::SECOND;
-use phitwire::link::{EndStatus, LinkControlBlock};
+use phitwire::link::{LinkView, NodeLink};
 use phitwire::nic::*;
 use phitwire::node::Node;
 use phitwire::time::Duration;
@@ -230,8 +230,8 @@ fn a_dead_slice_does_not_hold_up_the_others() {
         .unwrap();
     pair.run(Duration::from_ms(1));
     let now = pair.now;
-    let (lcb, input) = pair.nics[0].lcb_mut(2).unwrap();
-    lcb.link_down(now, input);
+    let lcb = pair.nics[0].lcb_mut(2).unwrap();
+    lcb.link_down(now);
     pair.run(Duration::from_ms(5));
     let before = merged(&pair, 6).delivered;
     // Requests in the failed slice time out, and then the others can use the window.

@@ -4,10 +4,10 @@ use phitwire_framing::carrier::frame::LinkEnd;
 use phitwire_framing::yarc::packet::{PacketBuf, Vc};
 
 use super::{BlackWidowNic, NicConfig, NicConfigBuilder, NicEvent};
+use crate::link::Lcb;
 use crate::link::STANDARD;
-use crate::link::{InputQueue, Lcb};
 use phitwire::link::testing::joined::{Joined, SECOND};
-use phitwire::link::{EndName, EndStatus, LinkConfig, LinkControlBlock, LinkProfile};
+use phitwire::link::{EndName, LinkConfig, LinkProfile, LinkView, NodeLink};
 use phitwire::node::Node;
 use phitwire::time::{Duration, Time};
 
@@ -89,7 +89,6 @@ pub(super) fn events(nic: &mut BlackWidowNic) -> Vec<NicEvent> {
 pub(super) struct RawPeer {
     pub nic: BlackWidowNic,
     pub lcb: Lcb,
-    pub input: InputQueue,
     pub now: Time,
 }
 
@@ -102,7 +101,6 @@ impl RawPeer {
         let nic = nic.request_timeout(Duration::from_ms(50)).build().unwrap();
         let mut peer = Self {
             nic: BlackWidowNic::new(nic, now),
-            input: InputQueue::new(&ours),
             lcb: Lcb::new(ours, now),
             now,
         };
@@ -121,10 +119,9 @@ impl RawPeer {
         let mut buf = [0xa5; 1472];
         self.nic.advance(self.now);
         while let Some(len) = self.nic.poll_frame(self.now, 0, &mut buf) {
-            self.lcb
-                .handle_frame(self.now, &buf[..len], &mut self.input);
+            self.lcb.handle_frame(self.now, &buf[..len]);
         }
-        self.lcb.handle_timers(self.now, &mut self.input);
+        self.lcb.handle_timers(self.now);
         while let Some(len) = self.lcb.poll_frame(self.now, &mut buf) {
             self.nic.handle_frame(self.now, 0, &buf[..len]);
         }
@@ -139,7 +136,7 @@ impl RawPeer {
 
     /// Sends `packet` if the link can accept it, and returns whether it did.
     pub(super) fn send(&mut self, vc: Vc, packet: &PacketBuf) -> bool {
-        let can = self.lcb.can_begin(vc);
+        let can = self.lcb.wire().can_begin(vc);
         if can {
             packet
                 .as_slice()
@@ -153,15 +150,14 @@ impl RawPeer {
     /// sender.
     pub(super) fn take(&mut self, vc: Vc) -> Vec<PacketBuf> {
         let (mut packets, mut packet) = (Vec::new(), PacketBuf::new());
-        while self.input.ready(vc) {
-            let phit = self.input.pop(vc);
+        while self.lcb.input().ready(vc) {
+            let phit = self.lcb.input_mut().pop(vc);
             assert!(packet.push(phit));
             if phit.is_eop() {
                 packets.push(core::mem::take(&mut packet));
             }
         }
-        let freed = self.input.take_acks(vc);
-        self.lcb.vc_freed(vc.index(), freed);
+        self.lcb.give_back();
         packets
     }
 }

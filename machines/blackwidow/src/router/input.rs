@@ -121,7 +121,7 @@ impl Inputs {
     /// Records that phits of (port, virtual channel) `port_vc` have passed the input block.
     #[inline]
     pub(super) fn arrived(&mut self, port_vc: u8, phits: u32) {
-        let index = usize::from(port_vc) % PORT_VCS;
+        let index = below::<PORT_VCS>(port_vc.into());
         let state = &mut self.vcs[index];
         state.visible = state.visible.saturating_add(phits);
         // Within a packet only a free slot helps. Before a head it may be another packet than the

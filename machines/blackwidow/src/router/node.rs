@@ -16,7 +16,7 @@ use phitwire::chip::{
 };
 use phitwire::device::pipeline::Stage;
 use phitwire::device::{NodeAccount, PipelineReport, Registers};
-use phitwire::link::{Change, EndStatus, LinkConfig, LinkEvent};
+use phitwire::link::{Change, LinkConfig, LinkEvent, LinkView};
 use phitwire::node::PortId;
 use phitwire::time::Time;
 use phitwire::trace::{Outlooks, Watch};
@@ -47,7 +47,7 @@ impl Ports for Links<Lcb> {
     #[inline]
     fn can_begin(&self, port: usize, vc: usize) -> bool {
         self.end(port)
-            .is_some_and(|lcb| lcb.can_begin(Vc::from_index(vc)))
+            .is_some_and(|lcb| lcb.wire().can_begin(Vc::from_index(vc)))
     }
     #[inline]
     fn is_active(&self, port: usize) -> bool {

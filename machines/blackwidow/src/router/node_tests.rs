@@ -4,7 +4,7 @@ use super::*;
 use crate::link::testing as harness;
 use crate::router::harness::{cut, flat_chip, head, packet};
 use phitwire::chip::testing::{self, FRAME, Joining};
-use phitwire::link::{CutThrough, DownReason, LinkConfigBuilder, LinkControlBlock};
+use phitwire::link::{CutThrough, DownReason, LinkConfigBuilder, NodeLink};
 use phitwire::node::{Node, WakeReason};
 use phitwire::time::Duration;
 
@@ -207,7 +207,7 @@ fn a_link_taken_down_discards_its_packets_and_the_rest_flows() {
     let mut net = free_running(&[0, 1, 2]);
     let now = net.now;
     net.chip
-        .with_lcb(now, 1, |lcb, input| lcb.link_down(now, input))
+        .with_lcb(now, 1, |lcb| lcb.link_down(now))
         .expect("a port with a link");
     for id in 0..100 {
         net.send(0, head(1, Vc::Request), 0, id, 19);
@@ -222,7 +222,7 @@ fn a_link_taken_down_discards_its_packets_and_the_rest_flows() {
     assert!(net.events.iter().any(down), "{:?}", net.events);
     let now = net.now;
     net.chip
-        .with_lcb(now, 1, |lcb, _| lcb.link_up(now))
+        .with_lcb(now, 1, |lcb| lcb.link_up(now))
         .expect("a port with a link");
     net.bring_up();
     net.send(0, head(1, Vc::Request), 0, 1, 6);

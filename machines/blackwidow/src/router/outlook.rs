@@ -8,7 +8,7 @@ use crate::route::Decision;
 use crate::route::decision::{Explanation, RouteRequest};
 use phitwire::chip::CoreOutlooks;
 use phitwire::kit::bits;
-use phitwire::link::EndStatus as _;
+use phitwire::link::LinkView as _;
 use phitwire::trace::{Onward, Outlook, Question};
 
 impl CoreOutlooks for Core {

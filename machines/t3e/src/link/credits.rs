@@ -150,6 +150,7 @@ impl Owed {
     pub fn add(&mut self, vc: usize, places: u32) {
         self.places[vc] += places;
         self.channels |= u8::from(places > 0) << vc;
+        debug_assert_eq!(self.channels >> vc & 1 != 0, self.places[vc] > 0);
     }
 
     /// Whether any slots are owed.
@@ -173,6 +174,7 @@ impl Owed {
         let after = self.channels & (u8::MAX << self.turn);
         let from = if after != 0 { after } else { self.channels };
         let vc = from.trailing_zeros() as usize;
+        debug_assert!(self.places[vc] > 0, "a marked channel is owed slots");
         self.places[vc] -= 1;
         self.channels &= !(u8::from(self.places[vc] == 0) << vc);
         self.turn = vc as u8 + 1;

@@ -15,11 +15,8 @@ use super::credits::{Credits, IdleWord, MAX_COUNT, Owed};
 use super::doubts::Doubts;
 use super::input::FlitInput;
 use super::noise::LaneErrors;
-use phitwire::device::{EndAccount, LinkEnd, LinkFault, LinkView, Units};
 use phitwire::link::common::Common;
-use phitwire::link::lanes::LaneWatch;
-use phitwire::link::outgoing::Outgoing;
-use phitwire::link::{EndStatus, LinkControlBlock, LinkEvent};
+use phitwire::link::{EndAccount, LinkEvent, LinkFault, LinkView, NodeLink, Units};
 use phitwire::packets::PacketEnd;
 use phitwire::time::{Duration, Time};
 
@@ -32,13 +29,16 @@ pub const URGENT: usize = VCS;
 
 const _: () = assert!((Depths::LIVE.adaptive as u64) <= MAX_COUNT as u64);
 
-/// A link end between processes.
+/// A link end between processes: flits above a whole link end, whose session it follows.
 ///
-/// Call order: that of every [`LinkControlBlock`], and any number of [`push`](Self::push). Always
-/// pass the same [`FlitInput`].
+/// It is not a [`Wire`](phitwire::link::Wire) of its own: frames, lanes and resending are the
+/// carrier's, which knows nothing of flits.
+///
+/// Call order: that of every [`NodeLink`], and any number of [`push`](Self::push).
 #[derive(Debug)]
 pub struct FlitEnd {
     carrier: PacketEnd<BurstPacket>,
+    input: FlitInput,
     depths: Depths,
     /// The session that credits belong to, by the epochs of both ends.
     session: Option<(u32, u32)>,
@@ -94,6 +94,7 @@ impl FlitEnd {
     /// Without a credit for the flit.
     #[inline]
     pub fn push(&mut self, vc: usize, flit: Flit) {
+        debug_assert!(self.granted, "credits are the peer's grant");
         self.credits.take(vc);
         self.counters.tx_flits += 1;
         self.out.push_back(flit);
@@ -123,6 +124,7 @@ impl FlitEnd {
         if takes {
             self.urgent.push_back(flit);
         }
+        debug_assert!(self.urgent.len() <= MAX_URGENT);
         takes
     }
 
@@ -137,10 +139,10 @@ impl FlitEnd {
         self.counters.tx_flits
     }
 
-    /// Counters of flits here; `input` is the end's input.
-    pub fn flit_counters(&self, input: &FlitInput) -> FlitCounters {
+    /// Counters of flits here, those of the buffers included.
+    pub fn flit_counters(&self) -> FlitCounters {
         let mut counters = self.counters.clone();
-        counters.add(&input.buffer.counters);
+        counters.add(&self.input.buffer.counters);
         counters
     }
 
@@ -151,15 +153,16 @@ impl FlitEnd {
 
     /// Detects a change of the carrier's session.
     #[inline]
-    fn follow(&mut self, input: &mut FlitInput) {
+    fn follow(&mut self) {
         let session = self.carrier.is_active().then(|| self.carrier.epochs());
         if session != self.session {
-            self.begin(session, input);
+            self.begin(session);
         }
+        debug_assert_eq!(self.session.is_some(), self.carrier.is_active());
     }
 
     #[cold]
-    fn begin(&mut self, session: Option<(u32, u32)>, input: &mut FlitInput) {
+    fn begin(&mut self, session: Option<(u32, u32)>) {
         let given_up = self.carrier.take_given_up();
         let in_bursts = given_up.iter().flat_map(|packet| packet.0.flits());
         let of_packets = |flit: &Flit| matches!(flit.control.kind(), FlitKind::Data(_));
@@ -174,49 +177,48 @@ impl FlitEnd {
         self.owed = Owed::NONE;
         self.tell = Time::NEVER;
         self.doubts = Doubts::NONE;
-        input.cut_off();
+        self.input.cut_off();
         // Drop slots freed earlier: they are part of the new grant.
-        input.freed = [0; VCS];
-        self.grant = session.map(|_| IdleWord::Grant(input.buffer.promise()).emit());
+        self.input.freed = [0; VCS];
+        self.grant = session.map(|_| IdleWord::Grant(self.input.buffer.promise()).emit());
     }
 
     /// Collects the buffers' counters: statistics are read from ends.
     #[inline]
-    fn count(&mut self, input: &mut FlitInput) {
-        let counted = core::mem::take(&mut input.buffer.counters);
+    fn count(&mut self) {
+        let counted = core::mem::take(&mut self.input.buffer.counters);
         self.counters.add(&counted);
     }
 
     /// Takes in the bursts that have arrived.
-    fn take_bursts(&mut self, input: &mut FlitInput) {
-        while let Some(burst) = input.carrier.pop(0) {
+    fn take_bursts(&mut self) {
+        while let Some(burst) = self.carrier.input_mut().pop(0) {
             for flit in burst.0.flits() {
-                self.take_flit(flit, input);
+                self.take_flit(flit);
             }
         }
-        let freed = input.carrier.take_freed_of(0);
-        self.carrier.vc_freed(0, freed);
-        if input.buffer.may_doubt() || self.doubts.deadline() != Time::NEVER {
-            let common = &self.carrier.common;
+        self.carrier.give_back();
+        if self.input.buffer.may_doubt() || self.doubts.deadline() != Time::NEVER {
+            let common = self.carrier.common();
             let until = common.now + common.profile.packet_silence;
-            self.doubts.look(&input.buffer, until);
+            self.doubts.look(&self.input.buffer, until);
         }
     }
 
     #[inline]
-    fn take_flit(&mut self, flit: Flit, input: &mut FlitInput) {
+    fn take_flit(&mut self, flit: Flit) {
         if let Some(vc) = flit.control.credit() {
             self.take_credits(vc, 1);
         }
         match flit.control.kind() {
-            FlitKind::Data(vc) => input.receive(vc.into(), flit),
+            FlitKind::Data(vc) => self.input.receive(vc.into(), flit),
             FlitKind::Idle => self.take_idle(flit.word),
             FlitKind::Barrier | FlitKind::Maintenance => {
-                if input.urgent.len() < MAX_URGENT_INPUT {
-                    input.urgent.push_back(flit);
+                if self.input.urgent.len() < MAX_URGENT_INPUT {
+                    self.input.urgent.push_back(flit);
                 } else {
                     self.counters.rx_urgent_lost += 1;
-                    input.drop_begun();
+                    self.input.drop_begun();
                 }
             }
         }
@@ -282,7 +284,7 @@ impl FlitEnd {
             burst.words[at] = flit.word;
             burst.controls[at] = flit.control;
         }
-        let is_live = !self.carrier.common.profile.emulated_time;
+        let is_live = !self.carrier.common().profile.emulated_time;
         let tellers = if is_live { count } else { BURST_FLITS };
         for control in &mut burst.controls[..tellers] {
             let Some(vc) = self.owed.tell() else { break };
@@ -317,8 +319,8 @@ impl FlitEnd {
     /// Owes the peer `places` credits of `vc`; returns them soon if it may lack credits.
     fn owe(&mut self, vc: usize, places: u32) {
         self.owed.add(vc, places);
-        let profile = &self.carrier.common.profile;
-        let now = self.carrier.common.now;
+        let profile = &self.carrier.common().profile;
+        let now = self.carrier.common().now;
         // In emulated time return them at once: the chip's links do so with the next flit.
         let waits = profile.emulated_time || self.owed.of(vc) >= self.depths.of(vc).div_ceil(4);
         let delay = if waits {
@@ -338,34 +340,32 @@ impl FlitEnd {
     }
 
     /// Loses the last lane.
-    pub(super) fn die(&mut self, now: Time, input: &mut FlitInput) {
-        phitwire::link::session::Session::die(&mut self.carrier, now, &mut input.carrier);
-        self.follow(input);
+    pub(super) fn die(&mut self, now: Time) {
+        self.carrier.die(now);
+        self.follow();
     }
 }
 
-impl EndStatus for FlitEnd {
-    #[inline]
-    fn parts(&self) -> (&Common, &Outgoing, &LaneWatch) {
-        self.carrier.parts()
-    }
-
-    /// Unacknowledged bursts, including those not yet formed.
-    fn unacknowledged_packets(&self) -> u64 {
-        let waiting = self.out.len().div_ceil(BURST_FLITS) as u64;
-        self.carrier.unacknowledged_packets() + waiting
-    }
-}
-
-impl LinkControlBlock for FlitEnd {
+impl NodeLink for FlitEnd {
     type Config = FlitLinkConfig;
     type Input = FlitInput;
 
-    fn new(config: FlitLinkConfig, now: Time) -> (Self, FlitInput) {
+    const LINK: &'static str = "T3E";
+    const VC_NAMES: &'static [&'static str] = &vc::NAMES;
+
+    fn new(config: FlitLinkConfig, now: Time) -> Self {
         let seed = u64::from(config.carrier.link()) << 1 | u64::from(config.carrier.end() as u8);
-        let (carrier, bursts) = PacketEnd::new(config.carrier, now);
-        let end = Self {
-            carrier,
+        Self {
+            carrier: PacketEnd::new(config.carrier, now),
+            input: FlitInput {
+                buffer: match config.corrects {
+                    true => FlitBuffer::correcting(config.depths),
+                    false => FlitBuffer::new(config.depths),
+                },
+                arrived: [0; VCS],
+                freed: [0; VCS],
+                urgent: VecDeque::new(),
+            },
             depths: config.depths,
             session: None,
             sessions: 0,
@@ -380,38 +380,37 @@ impl LinkControlBlock for FlitEnd {
             wires_taken: false,
             noise: LaneErrors::new(seed),
             counters: FlitCounters::default(),
-        };
-        let input = FlitInput {
-            carrier: bursts,
-            buffer: match config.corrects {
-                true => FlitBuffer::correcting(config.depths),
-                false => FlitBuffer::new(config.depths),
-            },
-            arrived: [0; VCS],
-            freed: [0; VCS],
-            urgent: VecDeque::new(),
-        };
-        (end, input)
+        }
     }
 
-    fn handle_frame(&mut self, now: Time, bytes: &[u8], input: &mut FlitInput) {
-        self.carrier.handle_frame(now, bytes, &mut input.carrier);
-        self.follow(input);
-        self.take_bursts(input);
-        self.count(input);
+    #[inline]
+    fn input(&self) -> &FlitInput {
+        &self.input
     }
 
-    fn handle_timers(&mut self, now: Time, input: &mut FlitInput) {
-        self.carrier.handle_timers(now, &mut input.carrier);
-        self.follow(input);
+    #[inline]
+    fn input_mut(&mut self) -> &mut FlitInput {
+        &mut self.input
+    }
+
+    fn handle_frame(&mut self, now: Time, bytes: &[u8]) {
+        self.carrier.handle_frame(now, bytes);
+        self.follow();
+        self.take_bursts();
+        self.count();
+    }
+
+    fn handle_timers(&mut self, now: Time) {
+        self.carrier.handle_timers(now);
+        self.follow();
         for vc in self.doubts.due(now) {
             debug_assert!(
-                input.buffer.doubtful(vc).is_some(),
+                self.input.buffer.doubtful(vc).is_some(),
                 "the flit is still in doubt"
             );
-            input.arrived[vc] += input.buffer.give_up(vc);
+            self.input.arrived[vc] += self.input.buffer.give_up(vc);
         }
-        self.count(input);
+        self.count();
     }
 
     fn stood_still(&mut self, now: Time, span: Duration) {
@@ -441,23 +440,69 @@ impl LinkControlBlock for FlitEnd {
         self.carrier.poll_event()
     }
 
-    fn vc_freed(&mut self, vc: usize, freed: u32) {
-        if self.session.is_some() {
+    fn give_back(&mut self) {
+        let freed = core::mem::take(&mut self.input.freed);
+        if self.session.is_none() {
+            return; // The next session's grant includes them.
+        }
+        for (vc, freed) in freed
+            .into_iter()
+            .enumerate()
+            .filter(|(_, freed)| *freed > 0)
+        {
             self.owe(vc, freed);
         }
     }
 
-    fn link_down(&mut self, now: Time, input: &mut FlitInput) {
-        self.carrier.link_down(now, &mut input.carrier);
-        self.follow(input);
+    fn link_down(&mut self, now: Time) {
+        self.carrier.link_down(now);
+        self.follow();
     }
 
     fn link_up(&mut self, now: Time) {
         self.carrier.link_up(now);
     }
+
+    fn suffer(&mut self, now: Time, fault: LinkFault) -> bool {
+        match fault {
+            LinkFault::LaneNoise { lane, per_bit } => self.noise.set(lane, per_bit),
+            fault => {
+                let suffers = self.carrier.suffer(now, fault);
+                self.follow();
+                suffers
+            }
+        }
+    }
 }
 
 impl LinkView for FlitEnd {
+    #[inline]
+    fn common(&self) -> &Common {
+        self.carrier.common()
+    }
+
+    /// Unacknowledged bursts, including those not yet formed.
+    fn unacknowledged_packets(&self) -> u64 {
+        let waiting = self.out.len().div_ceil(BURST_FLITS) as u64;
+        self.carrier.unacknowledged_packets() + waiting
+    }
+
+    fn sent(&self) -> u64 {
+        self.carrier.sent()
+    }
+
+    fn resent(&self) -> u64 {
+        self.carrier.resent()
+    }
+
+    fn bytes_per_turn(&self) -> usize {
+        self.carrier.bytes_per_turn()
+    }
+
+    fn reorder_hold(&self) -> Duration {
+        self.carrier.reorder_hold()
+    }
+
     fn for_each_counter(&self, visit: &mut dyn FnMut(&'static str, u64)) {
         self.carrier.for_each_counter(visit);
         self.counters.for_each(visit);
@@ -485,22 +530,6 @@ impl LinkView for FlitEnd {
             offers: self.depths.all().to_vec(),
             unsent: self.out.len() as u64,
             ..carrier
-        }
-    }
-}
-
-impl LinkEnd for FlitEnd {
-    const LINK: &'static str = "T3E";
-    const VC_NAMES: &'static [&'static str] = &vc::NAMES;
-
-    fn suffer(&mut self, now: Time, fault: LinkFault, input: &mut FlitInput) -> bool {
-        match fault {
-            LinkFault::LaneNoise { lane, per_bit } => self.noise.set(lane, per_bit),
-            fault => {
-                let suffers = self.carrier.suffer(now, fault, &mut input.carrier);
-                self.follow(input);
-                suffers
-            }
         }
     }
 }

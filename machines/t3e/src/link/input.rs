@@ -6,17 +6,14 @@ use phitwire_framing::t3e::flit::{Flit, FlitKind, VCS};
 use phitwire_framing::t3e::maintenance::MAINTENANCE_FLITS;
 
 use super::buffer::FlitBuffer;
-use super::burst::BurstPacket;
 use super::end::URGENT;
 #[cfg(test)]
 use super::sabotage;
 use phitwire::link::{Change, ReceiveBuffer};
-use phitwire::packets::PacketInput;
 
 /// Flits received at a link end.
 #[derive(Debug)]
 pub struct FlitInput {
-    pub(super) carrier: PacketInput<BurstPacket>,
     pub(super) buffer: FlitBuffer,
     /// Flits arrived, and slots freed, since the last query.
     pub(super) arrived: [u32; VCS],

@@ -12,12 +12,11 @@ use phitwire_framing::t3e::packet::{PacketBuf, Request};
 use proptest::prelude::*;
 
 use crate::link::{BurstPacket, Depths, FlitEnd, FlitInput, FlitLinkConfig, RATE};
-use phitwire::device::{LinkEnd as _, LinkFault, LinkView};
 use phitwire::link::common::Common;
-use phitwire::link::session::Session;
 use phitwire::link::testing::rig::{self, A, B, FRAME_BYTES, Link};
 use phitwire::link::{
-    EndStatus, LaneRate, LinkClock, LinkConfigBuilder, LinkProfile, LinkStandard,
+    LaneRate, LinkClock, LinkConfigBuilder, LinkFault, LinkProfile, LinkStandard, LinkView,
+    NodeLink,
 };
 use phitwire::packets::PacketEnd;
 use phitwire::packets::link::testing::{forged, idle_len, room_for};
@@ -110,11 +109,11 @@ impl Link for Flits {
     const CHARGES_OF_20: Range<u64> = 21..22;
 
     fn common(lcb: &mut FlitEnd) -> &mut Common {
-        Session::common(lcb.carrier_mut())
+        lcb.carrier_mut().parts_mut().1
     }
 
-    fn die(lcb: &mut FlitEnd, now: Time, input: &mut FlitInput) {
-        lcb.die(now, input);
+    fn die(lcb: &mut FlitEnd, now: Time) {
+        lcb.die(now);
     }
 
     fn built(builder: LinkConfigBuilder) -> FlitLinkConfig {
@@ -217,14 +216,11 @@ impl Link for Flits {
     }
 
     fn given_up(end: &End) -> u64 {
-        end.lcb.flit_counters(&end.input).tx_discarded_flits
+        end.lcb.flit_counters().tx_discarded_flits
     }
 
     fn assert_conserved(pair: &Pair, end: usize) {
-        let counters = |end: usize| {
-            let End { lcb, input, .. } = &pair.ends[end];
-            lcb.flit_counters(input)
-        };
+        let counters = |end: usize| pair.ends[end].lcb.flit_counters();
         let (sent, got) = (counters(end), counters(1 - end));
         assert_eq!(sent.tx_flits, got.rx_flits, "each flit is accepted once");
         assert_eq!(got.rx_overflows + got.rx_impossible_credits, 0);
@@ -240,7 +236,7 @@ impl Link for Flits {
     }
 
     fn described(end: &End) -> String {
-        format!("flits {}", end.input.buffer().flits())
+        format!("flits {}", end.lcb.input().buffer().flits())
     }
 
     fn forge(pair: &Pair, to: usize, lanes: u8, more: u64, flits: &[Flit]) -> Vec<u8> {
@@ -264,6 +260,5 @@ impl Link for Flits {
 /// Applies a fault to an end.
 pub fn suffer(pair: &mut Pair, end: usize, fault: LinkFault) -> bool {
     let now = pair.now;
-    let End { lcb, input, .. } = &mut pair.ends[end];
-    lcb.suffer(now, fault, input)
+    pair.ends[end].lcb.suffer(now, fault)
 }

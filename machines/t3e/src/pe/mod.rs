@@ -21,6 +21,7 @@ use phitwire::device::{
     self, BarrierRuns, Device, DeviceError, DeviceEvent, LinkFault, LinkView, NodeAccount,
     PipelineReport, RegisterInfo, RegisterName, Registers, TrafficRuns,
 };
+use phitwire::link::NodeLink as _;
 use phitwire::nic::local::LocalPort;
 use phitwire::nic::{
     Abilities, BarrierReport, BarrierSpec, BarrierSpecError, Memory, Probe, ProbeEnd, ProbeError,
@@ -159,7 +160,7 @@ impl Pe {
 
     /// Sends the units' messages while the link accepts them.
     fn send_messages(&mut self) {
-        let end = self.nic.link_mut().end_mut();
+        let end = self.nic.link_mut();
         while self.shell.has_pending() && end.takes_urgent() {
             let Some(message) = self.shell.next_message() else {
                 break;

@@ -24,7 +24,7 @@ use phitwire::device::{
     RemoteRegisters, Rerouting,
 };
 use phitwire::kit::bits;
-use phitwire::link::{Change, EndStatus, LinkEvent};
+use phitwire::link::{Change, LinkEvent, LinkView};
 use phitwire::node::PortId;
 use phitwire::trace::{Outlooks, Watch};
 

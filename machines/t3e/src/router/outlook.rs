@@ -8,7 +8,7 @@ use super::core::{RouterCore, T3eRouter};
 use super::ports::PROCESSOR;
 use crate::route::{Arrival, Decision, decide};
 use phitwire::chip::CoreOutlooks;
-use phitwire::link::EndStatus as _;
+use phitwire::link::LinkView as _;
 use phitwire::trace::{Onward, Outlook, Question};
 
 /// Position of the channel in a packet's state, above its tag.

@@ -17,7 +17,7 @@ use crate::route::{Entry, RouteRegisters};
 use phitwire::chip::CoreRerouting;
 use phitwire::device::{DeviceError, Routing};
 use phitwire::kit::Digest;
-use phitwire::link::EndStatus;
+use phitwire::link::LinkView;
 
 /// Routing state of a router, for serialisation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,7 +155,7 @@ pub fn router_registers(chip: &T3eRouter) -> RouterRegisters {
 fn is_drained(chip: &T3eRouter) -> bool {
     let rests = |end: &FlitEnd| !end.is_active() || end.unacknowledged_packets() == 0;
     let mut links = chip.links().iter();
-    chip.core().crossbar().is_empty() && links.all(|(_, link)| rests(link.end()))
+    chip.core().crossbar().is_empty() && links.all(|(_, link)| rests(link))
 }
 
 impl CoreRerouting for RouterCore {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{EncodedNode, EncodedPart, TerminalNode};
-use crate::link::LinkControlBlock;
+use crate::link::NodeLink;
 use crate::link::impair::Netem;
 use crate::net::{Clock, End, Network as _, NodeRef, PlanError, Profile, Runtime};
 use crate::sim::direct::config::ConfigError;
@@ -15,7 +15,7 @@ use crate::sim::fabric::NodeId;
 use crate::time::Duration;
 
 /// Link configuration of model `M`.
-pub(crate) type LinkOf<M> = <<M as CycleModel>::End as LinkControlBlock>::Config;
+pub(crate) type LinkOf<M> = <<M as CycleModel>::End as NodeLink>::Config;
 
 /// Makes the nodes of a network.
 pub trait Nodes<M: CycleModel> {

@@ -1,7 +1,7 @@
 //! A terminal behind a link control block.
 
 use super::{SharedEndpoints, locked};
-use crate::link::{LinkControlBlock, LinkPort};
+use crate::link::NodeLink;
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::sim::direct::endpoints::Endpoints;
 use crate::sim::direct::model::{CycleModel, Terminal};
@@ -11,7 +11,7 @@ use crate::time::Time;
 
 /// A terminal as a node behind an encoded link, its only port.
 pub(crate) struct TerminalNode<M: CycleModel> {
-    link: LinkPort<M::End>,
+    link: M::End,
     assemblies: M::Assemblies,
     /// Number of the terminal in its part.
     terminal: usize,
@@ -21,12 +21,12 @@ pub(crate) struct TerminalNode<M: CycleModel> {
 
 impl<M: CycleModel> TerminalNode<M> {
     pub(super) fn new(
-        config: <M::End as LinkControlBlock>::Config,
+        config: <M::End as NodeLink>::Config,
         terminal: usize,
         endpoints: SharedEndpoints<M>,
     ) -> Self {
         Self {
-            link: LinkPort::new(config, Time::ZERO),
+            link: M::End::new(config, Time::ZERO),
             assemblies: M::Assemblies::default(),
             terminal,
             endpoints,
@@ -35,7 +35,7 @@ impl<M: CycleModel> TerminalNode<M> {
     }
 
     pub(super) fn end(&self, port: PortId) -> Option<&M::End> {
-        (port == 0).then(|| self.link.end())
+        (port == 0).then_some(&self.link)
     }
 }
 
@@ -61,7 +61,7 @@ impl<M: CycleModel> Node for TerminalNode<M> {
         let input = self.link.input_mut();
         M::receive(input, &mut self.assemblies, cycle, terminal, shared);
         self.link.give_back();
-        transmit(self.link.end_mut(), cycle, terminal, shared);
+        transmit(&mut self.link, cycle, terminal, shared);
         while self.link.poll_event().is_some() {}
         self.ready = self.link.wants_to_send(now);
     }
@@ -79,7 +79,7 @@ impl<M: CycleModel> Node for TerminalNode<M> {
         let endpoints = locked(&self.endpoints);
         let terminal = &endpoints.terminals[self.terminal];
         // A due packet without room waits for credits, which arrive in a frame.
-        let next = next_due(self.link.end(), terminal, &endpoints.shared);
+        let next = next_due(&self.link, terminal, &endpoints.shared);
         let birth = (next != NEVER).then(|| Wakeup {
             at: Time::ZERO + M::CYCLE.times(next),
             reason: WakeReason::Request,

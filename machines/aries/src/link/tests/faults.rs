@@ -1,11 +1,11 @@
 //! Wire faults, one at a time, on both profiles.
 
 use crate::link::SetProfile;
-use crate::link::testing::{Aries, AriesPair as _, Pair, aries, config, live, with};
+use crate::link::testing::{Aries, AriesPair as _, Pair, aries, config, live, set_load, with};
 use phitwire::link::testing::end::Drain;
 use phitwire::link::testing::rig::Link;
 use phitwire::link::testing::rig::{A, B};
-use phitwire::link::{EndStatus, ErrorInjection};
+use phitwire::link::{ErrorInjection, LinkFault, LinkView, NodeLink};
 use phitwire::time::Duration;
 
 const LONG: Duration = Duration::from_ms(60_000);
@@ -179,15 +179,18 @@ fn a_blocked_channel_blocks_no_other_and_gives_its_credits_back() {
         }
         pair.run_for(Duration::from_ms(50));
         let lcb = &pair.ends[A].lcb;
-        assert!(!lcb.can_begin(2, 14), "{}", pair.state());
-        assert!(lcb.can_begin(3, 14), "the private part is left");
-        let sets = pair.ends[B].lcb.aries_config().sets().clone();
+        assert!(!lcb.wire().can_begin(2, 14), "{}", pair.state());
+        assert!(lcb.wire().can_begin(3, 14), "the private part is left");
+        let sets = pair.ends[B].lcb.wire().config().sets().clone();
         let most = sets.private_flits + sets.common_flits;
-        assert!(pair.ends[A].lcb.far_flits_of(2) > most - 14);
-        assert!(pair.ends[B].input.len(2) > most - 14, "all of it is queued");
+        assert!(pair.ends[A].lcb.wire().far_flits_of(2) > most - 14);
+        assert!(
+            pair.ends[B].lcb.input().len(2) > most - 14,
+            "all of it is queued"
+        );
         pair.ends[A].send(3, 14);
         pair.run_for(Duration::from_ms(50));
-        assert_eq!(pair.ends[B].input.len(3), 14);
+        assert_eq!(pair.ends[B].lcb.input().len(3), 14);
         pair.ends[B].drain = Drain::Eager;
         pair.finish(LONG);
     });
@@ -204,16 +207,19 @@ fn commands_replay_break_and_reinitialise() {
         }
         assert!(pair.sets(A, |c| c.tx_replays_forced) > 0);
         pair.load(A, 500);
-        pair.ends[A].lcb.force_bad_crc();
+        let now = pair.now;
+        pair.ends[A].lcb.suffer(now, LinkFault::BadCrc);
         pair.run_for(Duration::from_ms(1));
         assert_eq!(pair.sets(A, |c| c.tx_injected_errors), 1);
         assert!(pair.sets(B, |c| c.rx_bad_crcs) >= 1);
         let now = pair.now;
-        pair.ends[B].lcb.force_reinit(now);
+        pair.ends[B].lcb.suffer(now, LinkFault::Reinit);
         pair.load(A, 500);
         pair.run_for(Duration::from_us(20));
         let now = pair.now;
-        pair.ends[B].lcb.lose_clock(now, Duration::from_ms(3));
+        pair.ends[B]
+            .lcb
+            .suffer(now, LinkFault::LoseClock(Duration::from_ms(3)));
         pair.load(A, 500);
         pair.finish(LONG);
         assert_eq!(pair.sets(B, |c| c.rx_reinits), 2);
@@ -224,7 +230,7 @@ fn commands_replay_break_and_reinitialise() {
 #[test]
 fn soft_errors_mark_the_packet_and_flow_on() {
     both(12, |pair| {
-        pair.ends[A].lcb.soft_error_next();
+        Aries::soft_error_next(&mut pair.ends[A].lcb);
         pair.load(A, 10);
         pair.finish(LONG);
         assert_eq!(pair.ends[B].poisoned, 1);
@@ -235,13 +241,15 @@ fn soft_errors_mark_the_packet_and_flow_on() {
 #[test]
 fn injected_errors_are_recovered_from() {
     both(13, |pair| {
-        pair.ends[A].lcb.inject(ErrorInjection {
+        let injection = ErrorInjection {
             lane_mask: 7,
             bit_mask: 0x8001,
             probability: 1 << 10,
             max_per_64_sets: 8,
             seed: 3,
-        });
+        };
+        let now = pair.now;
+        pair.ends[A].lcb.suffer(now, LinkFault::Inject(injection));
         pair.load(A, 3_000);
         pair.finish(LONG);
         let (made, seen) = (
@@ -291,14 +299,18 @@ fn repeated_numbers_trigger_a_replay_before_the_time_out() {
 #[test]
 fn load_and_clock_reach_the_peer() {
     both(15, |pair| {
-        pair.ends[A].lcb.set_load(11);
+        set_load(&mut pair.ends[A].lcb, 11);
         pair.run_for(Duration::from_ms(10));
-        assert_eq!(pair.ends[B].lcb.peer_load(), 11, "updated without data");
-        pair.ends[A].lcb.set_load(3);
+        assert_eq!(
+            pair.ends[B].lcb.wire().peer_load(),
+            11,
+            "updated without data"
+        );
+        set_load(&mut pair.ends[A].lcb, 3);
         pair.load(A, 1);
         pair.finish(LONG);
-        assert_eq!(pair.ends[B].lcb.peer_load(), 3);
-        let (clock, at) = pair.ends[B].lcb.peer_clock().unwrap();
+        assert_eq!(pair.ends[B].lcb.wire().peer_load(), 3);
+        let (clock, at) = pair.ends[B].lcb.wire().peer_clock().unwrap();
         let dilation = pair.ends[A].lcb.config().clock().dilation();
         assert!(clock > 0 && clock * dilation <= at.as_ns());
     });
@@ -310,7 +322,7 @@ fn different_scrambler_seeds_do_not_understand_each_other() {
     let mut pair = Pair::with(16, live(A), other, 1_472);
     pair.run_for(Duration::from_ms(100));
     assert!(pair.ends[A].lcb.is_active() && pair.sets(A, |c| c.rx_bad_crcs) > 0);
-    assert_eq!(pair.ends[A].lcb.credits(), [0; 8]);
+    assert_eq!(pair.ends[A].lcb.wire().credits(), [0; 8]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use phitwire::link::testing::end::Drain;
 use phitwire::link::testing::hostile::never_panics;
 use phitwire::link::testing::rig::Link;
 use phitwire::link::testing::rig::{A, B};
-use phitwire::link::{EndStatus, LinkCounters};
+use phitwire::link::{LinkCounters, LinkView};
 use phitwire::rng::Rng;
 use phitwire::time::Duration;
 
@@ -120,8 +120,10 @@ fn random_bytes_and_mutated_frames_never_panic() {
 
 /// The mutations reach every counter.
 fn all_reached(pair: &Pair, full: bool) {
-    let (link, sets): (&LinkCounters, &SetCounters) =
-        (pair.ends[B].lcb.counters(), pair.ends[B].lcb.set_counters());
+    let (link, sets): (&LinkCounters, &SetCounters) = (
+        pair.ends[B].lcb.counters(),
+        pair.ends[B].lcb.wire().set_counters(),
+    );
     let reached = [
         ("crc", sets.rx_bad_crcs),
         ("bad", sets.rx_bad_sets + u64::from(!full)),
@@ -199,7 +201,7 @@ fn random_data(rng: &mut Rng, number: u64) -> Set {
 
 /// A nearly valid frame, with every check recomputed so that the change gets far.
 fn mutated(pair: &mut Pair) -> Vec<u8> {
-    let expected = pair.ends[B].lcb.rx.expected();
+    let expected = pair.ends[B].lcb.wire().rx.expected();
     let mut rng = Rng::new(pair.rng.next_u64(), 1);
     let rng = &mut rng;
     let next = if rng.chance(2, 3) {

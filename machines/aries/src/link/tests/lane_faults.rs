@@ -3,7 +3,7 @@
 use crate::link::SetProfile;
 use crate::link::testing::{AriesPair as _, Pair, aries, config, paper_of, with};
 use phitwire::link::testing::rig::{A, B, SECOND};
-use phitwire::link::{EndStatus, LinkState};
+use phitwire::link::{LinkState, LinkView};
 use phitwire::time::Duration;
 
 #[test]

@@ -4,7 +4,7 @@ use phitwire_framing::aries::flit::VCS;
 use phitwire_framing::aries::set::{ControlSet, Set};
 
 use crate::link::testing::{AriesPair as _, Pair, data, frame_with, packet};
-use phitwire::link::EndStatus;
+use phitwire::link::LinkView;
 use phitwire::link::testing::end::Drain;
 use phitwire::link::testing::rig::{A, B, SECOND};
 use phitwire::time::Duration;
@@ -22,12 +22,12 @@ fn an_old_control_set_gives_no_credits() {
         pair.ends[B].send(0, 14);
     }
     pair.run_for(Duration::from_ms(5));
-    let credits = pair.ends[B].lcb.credits();
-    let freed = (0..VCS).map(|vc| pair.ends[B].lcb.tx.credits().freed(vc));
+    let credits = pair.ends[B].lcb.wire().credits();
+    let freed = (0..VCS).map(|vc| pair.ends[B].lcb.wire().tx.credits().freed(vc));
     let freed: Vec<u32> = freed.collect();
     let (next, acked) = (
-        pair.ends[B].lcb.rx.expected() as u32,
-        pair.ends[B].lcb.tx.buffer().acked() as u32,
+        pair.ends[B].lcb.wire().rx.expected() as u32,
+        pair.ends[B].lcb.wire().tx.buffer().acked() as u32,
     );
     assert!(acked > 1_000);
     for age in [1, 100, acked] {
@@ -41,7 +41,7 @@ fn an_old_control_set_gives_no_credits() {
             };
             let frame = frame_with(&pair, B, 7, &[Set::Control(old)]);
             pair.inject(B, &frame);
-            assert_eq!(pair.ends[B].lcb.credits(), credits, "{age} {step}");
+            assert_eq!(pair.ends[B].lcb.wire().credits(), credits, "{age} {step}");
         }
     }
     assert_eq!(pair.sets(B, |c| c.tx_replays_nacked), 0);
@@ -59,7 +59,7 @@ fn frames_older_than_a_window_are_passed_over() {
     }
     pair.finish(SECOND);
     pair.run_for(Duration::from_ms(20));
-    let expected = pair.ends[B].lcb.rx.expected();
+    let expected = pair.ends[B].lcb.wire().rx.expected();
     assert!(expected > 5_000);
     let (told, heard) = (pair.frames, pair.ends[B].lcb.last_accepted());
     for age in [2_049, 2_050, 5_000, expected] {
@@ -83,7 +83,7 @@ fn frames_older_than_a_window_are_passed_over() {
     assert_eq!(pair.count(B, |c| c.rx_stale_frames), 400);
     assert_eq!(pair.frames, told, "{}", pair.state());
     assert_eq!(pair.ends[B].lcb.last_accepted(), heard);
-    assert_eq!(pair.ends[B].lcb.peer_load(), 0);
+    assert_eq!(pair.ends[B].lcb.wire().peer_load(), 0);
     pair.load(A, 100);
     pair.finish(SECOND);
 }

@@ -2,7 +2,7 @@
 
 use crate::link::AriesLinkConfig;
 use crate::link::testing::{Pair, live, paper};
-use phitwire::link::LinkControlBlock;
+use phitwire::link::NodeLink;
 use phitwire::link::impair::{Impairment, Netem};
 use phitwire::link::testing::rig::FRAME_BYTES;
 use phitwire::link::testing::rig::{A, B};
@@ -42,10 +42,10 @@ fn run_netem(words: &str, seed: u64, a: AriesLinkConfig, b: AriesLinkConfig, wha
         for index in [A, B] {
             while let Some((_, frame)) = wires[1 - index].poll(now) {
                 let end = &mut pair.ends[index];
-                end.lcb.handle_frame(now, &frame, &mut end.input);
+                end.lcb.handle_frame(now, &frame);
             }
             let end = &mut pair.ends[index];
-            end.lcb.handle_timers(now, &mut end.input);
+            end.lcb.handle_timers(now);
             end.take();
             end.push();
             while let Some(length) = end.lcb.poll_frame(now, &mut buf) {

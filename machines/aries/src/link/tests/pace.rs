@@ -4,7 +4,7 @@ use crate::link::SetProfile;
 use crate::link::rates;
 use crate::link::testing::{AriesPair as _, Pair, aries, config};
 use phitwire::link::testing::rig::{A, B};
-use phitwire::link::{EndStatus, LaneRate, LinkClock, LinkProfile};
+use phitwire::link::{LaneRate, LinkClock, LinkProfile, LinkView, Wire as _};
 use phitwire::time::{Duration, Time};
 
 /// A pair at full speed over a cable of 50 ns.
@@ -47,9 +47,10 @@ fn nine_of_ten_flits_of_the_lane_rate_are_data() {
 fn fewer_lanes_are_slower() {
     for (lanes, expected) in [(0b110, 525), (0b010, 262)] {
         let mut pair = pair(rates::G14_0);
-        pair.ends[B].lcb.rx.lanes.settle(lanes);
+        pair.ends[B].lcb.parts_mut().1.lanes.settle(lanes);
         let (now, end) = (pair.now, &mut pair.ends[A]);
-        phitwire::link::session::Session::send_on(&mut end.lcb, lanes, now);
+        let (wire, link, _) = end.lcb.parts_mut();
+        wire.send_on(link, lanes, now);
         let flits = rate_of(&mut pair);
         assert!(
             (expected - 2..=expected + 1).contains(&flits),
@@ -89,7 +90,7 @@ fn flits_that_come_slowly_wait_for_each_other_and_none_is_idle_inside_a_packet()
 #[test]
 fn near_end_load_shows_and_is_bounded() {
     let mut pair = pair(rates::G14_0);
-    assert_eq!(pair.ends[A].lcb.backlog_flits(), 0);
+    assert_eq!(pair.ends[A].lcb.wire().backlog_flits(), 0);
     for _ in 0..100 {
         pair.ends[A].send(0, 14);
     }
@@ -97,7 +98,7 @@ fn near_end_load_shows_and_is_bounded() {
     let end = pair.now + Duration::from_us(2);
     while pair.now < end {
         pair.step(Duration::from_ns(10));
-        most = most.max(pair.ends[A].lcb.backlog_flits());
+        most = most.max(pair.ends[A].lcb.wire().backlog_flits());
     }
     assert!((14..=28).contains(&most), "{most}");
     assert!(pair.now > Time::ZERO);

@@ -7,7 +7,7 @@ use crate::link::testing::{AriesPair as _, Pair, aries, config, live, with};
 use crate::link::{AriesLinkConfig, SetProfile};
 use phitwire::link::testing::end::Drain;
 use phitwire::link::testing::rig::{A, B, SECOND};
-use phitwire::link::{EndStatus, LaneRate, LinkEvent};
+use phitwire::link::{LaneRate, LinkEvent, LinkView, NodeLink};
 use phitwire::time::Duration;
 
 #[test]
@@ -22,12 +22,12 @@ fn both_ends_agree_on_the_smaller_window_and_each_on_the_other_s_buffer() {
     let a = aries(config(A), small);
     let mut pair = Pair::with(5, a, live(B), 1_472);
     pair.wait_up();
-    assert_eq!(pair.ends[B].lcb.credits(), [60; VCS]);
-    assert_eq!(pair.ends[A].lcb.credits(), [12_800; VCS]);
+    assert_eq!(pair.ends[B].lcb.wire().credits(), [60; VCS]);
+    assert_eq!(pair.ends[A].lcb.wire().credits(), [12_800; VCS]);
     pair.wire(|wire| wire.cut = true);
     pair.load(A, 100);
     pair.run_for(SECOND);
-    assert_eq!(pair.ends[A].lcb.unacknowledged_sets(), 8);
+    assert_eq!(pair.ends[A].lcb.wire().unacknowledged_sets(), 8);
     pair.wire(|wire| wire.cut = false);
     pair.load(B, 500);
     pair.finish(SECOND.times(5));
@@ -39,7 +39,7 @@ fn flits_of_an_old_session_in_the_input_buffer_count_against_the_new_credits() {
     pair.ends[A].drain = Drain::Blocked;
     pair.load(B, 3_000);
     pair.run_for(Duration::from_ms(2));
-    let queued: [u32; VCS] = core::array::from_fn(|vc| pair.ends[A].input.len(vc));
+    let queued: [u32; VCS] = core::array::from_fn(|vc| pair.ends[A].lcb.input().len(vc));
     assert!(queued.iter().all(|flits| *flits > 512));
     pair.load(A, 2);
     pair.replace(B, 5);
@@ -48,7 +48,7 @@ fn flits_of_an_old_session_in_the_input_buffer_count_against_the_new_credits() {
     });
     pair.run_for(Duration::from_ms(2));
     let common: u32 = queued.iter().map(|flits| flits - 512).sum();
-    assert_eq!(pair.ends[B].lcb.credits(), [12_288 - common; VCS]);
+    assert_eq!(pair.ends[B].lcb.wire().credits(), [12_288 - common; VCS]);
     pair.ends[A].drain = Drain::Eager;
     pair.run_until(SECOND, |pair| pair.credits_are_back());
 }
@@ -64,7 +64,7 @@ fn a_packet_cut_in_two_by_a_restart_is_completed_and_refused_by_its_contents() {
         pair.ends[B].push_words = 0;
         pair.run_for(Duration::from_us(100));
         let there = if drain == Drain::Eager { 0 } else { 9 };
-        assert_eq!(pair.ends[A].input.len(3), there);
+        assert_eq!(pair.ends[A].lcb.input().len(3), there);
         pair.replace(B, 77);
         pair.run_until(SECOND, |pair| pair.ends[A].lcb.epochs().1 == 77);
         pair.ends[A].drain = Drain::Eager;
@@ -85,12 +85,12 @@ fn another_cable_is_learnt_when_the_lanes_are_initialised_again() {
     pair.finish(SECOND);
     // Two lanes are swapped while data flows: every CRC is bad until the lanes are retested.
     let cable = Permutation::new([1, 0, 2], [false, true, false]).unwrap();
-    pair.ends[A].lcb.common.config.cable = cable;
+    pair.ends[A].lcb.parts_mut().1.config.cable = cable;
     pair.load(A, 500);
     pair.finish(SECOND.times(20));
     assert!(pair.sets(B, |c| c.rx_reinits) > 0);
     assert!(pair.ends[B].events.contains(&LinkEvent::Reinitialised));
-    assert_eq!(pair.ends[B].lcb.common.handshake.cable, cable);
+    assert_eq!(pair.ends[B].lcb.common().handshake.cable, cable);
 }
 
 #[test]

@@ -3,10 +3,10 @@
 use phitwire_framing::aries::flit::Flit;
 
 use crate::link::AriesLcb;
-use crate::link::testing::{AriesPair as _, Pair, packet};
+use crate::link::testing::{Aries, AriesPair as _, Pair, packet};
 use phitwire::link::testing::end::Drain;
-use phitwire::link::testing::rig::{A, B};
-use phitwire::link::{EndStatus, LinkControlBlock};
+use phitwire::link::testing::rig::{A, B, Link as _};
+use phitwire::link::{LinkView, NodeLink};
 use phitwire::rng::Rng;
 use phitwire::time::Duration;
 
@@ -34,8 +34,8 @@ fn trace(seed: u64, flit_by_flit: bool) -> String {
         let now = pair.now;
         let at = &mut pair.ends[end];
         match rng.below(16) {
-            0..3 => at.lcb.soft_error_next(),
-            3 => at.lcb.link_down(now, &mut at.input),
+            0..3 => Aries::soft_error_next(&mut at.lcb),
+            3 => at.lcb.link_down(now),
             4..6 => at.lcb.link_up(now),
             6 => at.drain = Drain::Slow(3),
             7 => at.drain = Drain::Eager,
@@ -44,7 +44,9 @@ fn trace(seed: u64, flit_by_flit: bool) -> String {
                 let flits = packet(2, 0, 1 + rng.below(14) as usize);
                 hand_over(&mut at.lcb, &flits, flit_by_flit);
             }
-            11..13 if at.lcb.can_begin(3, 14) && at.backlog.iter().all(|(vc, _)| *vc != 3) => {
+            11..13
+                if at.lcb.wire().can_begin(3, 14) && at.backlog.iter().all(|(vc, _)| *vc != 3) =>
+            {
                 // The session may end between the two parts.
                 let id = at.next_id[3];
                 at.next_id[3] += 1;
@@ -52,7 +54,7 @@ fn trace(seed: u64, flit_by_flit: bool) -> String {
                 let (first, rest) = flits.split_at(1 + rng.below(13) as usize);
                 hand_over(&mut at.lcb, first, flit_by_flit);
                 if rng.chance(1, 2) {
-                    at.lcb.link_down(now, &mut at.input);
+                    at.lcb.link_down(now);
                 }
                 hand_over(&mut pair.ends[end].lcb, rest, flit_by_flit);
             }
@@ -98,7 +100,7 @@ fn several_packets_at_once_are_taken_one_after_the_other() {
 fn a_whole_packet_needs_room_too() {
     let mut pair = Pair::up(9);
     let flits = packet(1, 0, 14);
-    while pair.ends[A].lcb.can_begin(1, 14) {
+    while pair.ends[A].lcb.wire().can_begin(1, 14) {
         pair.ends[A].lcb.push_packet(&flits);
     }
     pair.ends[A].lcb.push_packet(&flits);

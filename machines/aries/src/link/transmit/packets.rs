@@ -7,11 +7,12 @@ use crate::link::counters::SetCounters;
 use phitwire::link::LinkCounters;
 
 impl Transmitter {
-    /// Whether a packet of `flits` flits on `vc` may begin: none is open, and credits and replay
-    /// buffer have room for all of it (virtual cut-through).
+    /// Whether a packet of `flits` flits on `vc` may begin: there is a session, no packet is open,
+    /// and credits and replay buffer have room for all of it (virtual cut-through).
     #[inline]
     pub fn can_begin(&self, vc: usize, flits: usize) -> bool {
-        self.buffer.open_left() == 0
+        self.open
+            && self.buffer.open_left() == 0
             && self.swallow == 0
             && flits <= MAX_PACKET_FLITS
             && self.credits.available(vc) as usize >= flits

@@ -14,20 +14,21 @@ impl Netlink {
     /// room for a packet.
     #[inline]
     pub(in super::super) fn output_room(&self, output: usize, nic: usize) -> (usize, bool) {
-        let taken = self.outputs[(output - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES].taken;
+        let taken = self.outputs[below::<PROCESSOR_TILES>(output - FIRST_PROCESSOR_TILE)].taken;
         let room = taken + PACKET <= NETLINK_OUTPUT_FLITS;
         (self.reserved[below::<NICS>(nic)].into(), room)
     }
 
     pub(in super::super) fn reserve_output(&mut self, output: usize, nic: usize, flits: u8) {
-        self.outputs[(output - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES].taken += u16::from(flits);
+        self.outputs[below::<PROCESSOR_TILES>(output - FIRST_PROCESSOR_TILE)].taken +=
+            u16::from(flits);
         self.reserved[below::<NICS>(nic)] += u16::from(flits);
     }
 
     /// Takes an item from processor tile `tile` (0 to 7).
     #[inline]
     pub(in super::super) fn push(&mut self, tile: usize, item: Item, pool: &mut Pool) {
-        let output = &mut self.outputs[tile % PROCESSOR_TILES];
+        let output = &mut self.outputs[below::<PROCESSOR_TILES>(tile)];
         pool.push(&mut output.fifo, item);
         output.flits += u16::from(item.flits());
     }
@@ -41,8 +42,8 @@ impl Netlink {
 
     #[inline]
     fn output_filled(&mut self, tile: usize, flits: u32) {
-        self.outputs[tile % PROCESSOR_TILES].visible += flits as u16;
-        self.outputs_filled |= 1 << (tile % PROCESSOR_TILES);
+        self.outputs[below::<PROCESSOR_TILES>(tile)].visible += flits as u16;
+        self.outputs_filled |= 1 << tile;
     }
 
     #[inline]
@@ -135,7 +136,7 @@ impl<I: Items> Tiles<I> {
         item: Item,
         io: &mut P,
     ) {
-        let tile = tile % PROCESSOR_TILES;
+        let tile = below::<PROCESSOR_TILES>(tile);
         let Some((nic, slot)) = self.slot_at_once(tile, item, io) else {
             self.netlink.push(tile, item, &mut self.pool);
             return self.on_way_to_nics(tile, item.flits());
@@ -190,7 +191,7 @@ impl<I: Items> Tiles<I> {
             netlink.served[nic] = (tile % PAIR_TILES) as u8;
         }
         let (tile, left) = netlink.serving[nic];
-        let number = usize::from(tile) % PROCESSOR_TILES;
+        let number = below::<PROCESSOR_TILES>(tile.into());
         let output = &mut netlink.outputs[number];
         if output.visible == 0 {
             return None;

@@ -3,11 +3,11 @@
 use phitwire_framing::yarc::packet::Vc;
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
-use crate::link::testing::{Pair, REQUEST, RESPONSE, TINY, config, live, packet};
+use crate::link::testing::{Pair, REQUEST, RESPONSE, TINY, Yarc, config, live, packet};
 use phitwire::link::testing::end::Drain;
 use phitwire::link::testing::pair::Wire;
-use phitwire::link::testing::rig::{A, B, SECOND};
-use phitwire::link::{EndStatus, LinkControlBlock, LinkEvent, LinkProfile};
+use phitwire::link::testing::rig::{A, B, Link as _, SECOND};
+use phitwire::link::{LinkEvent, LinkProfile, LinkView, NodeLink};
 use phitwire::time::Duration;
 
 #[test]
@@ -179,12 +179,12 @@ fn a_sender_without_credits_recovers_from_lost_vc_acks() {
     pair.run_for(Duration::from_ms(1));
     // Everything is acknowledged, but the peer's credits do not suffice for a packet of 19.
     assert_eq!(pair.ends[A].lcb.unacknowledged_packets(), 0);
-    assert_eq!(pair.ends[A].lcb.credits(Vc::Request), 16);
+    assert_eq!(pair.ends[A].lcb.wire().credits(Vc::Request), 16);
     pair.wires[A].cut = true;
     pair.ends[B].drain = Drain::Eager;
     pair.run_for(Duration::from_ms(5));
     // The queue was drained, but its VC acks were lost.
-    assert!(pair.ends[B].input.is_empty());
+    assert!(pair.ends[B].lcb.input().is_empty());
     pair.wires[A].cut = false;
     pair.finish(SECOND);
 }
@@ -197,10 +197,10 @@ fn a_channel_without_credits_does_not_block_the_other() {
         pair.ends[A].send(RESPONSE, 10);
     }
     pair.run_for(Duration::from_ms(1));
-    assert!(!pair.ends[A].lcb.can_begin(Vc::Request));
-    assert!(!pair.ends[A].lcb.can_begin(Vc::Response));
+    assert!(!pair.ends[A].lcb.wire().can_begin(Vc::Request));
+    assert!(!pair.ends[A].lcb.wire().can_begin(Vc::Response));
     for _ in 0..30 {
-        while pair.ends[B].input.ready(Vc::Response) {
+        while pair.ends[B].lcb.input().ready(Vc::Response) {
             pair.ends[B].pop(RESPONSE);
         }
         pair.ends[B].give_back();
@@ -355,7 +355,7 @@ fn duplicates_are_harmless() {
 #[test]
 fn a_soft_error_is_marked_before_sending_and_flows_on() {
     let mut pair = Pair::up(12);
-    pair.ends[A].lcb.soft_error_next();
+    Yarc::soft_error_next(&mut pair.ends[A].lcb);
     pair.load(A, 20);
     pair.finish(SECOND);
     assert_eq!(pair.ends[B].soft_errors, 1);
@@ -372,7 +372,7 @@ fn a_packet_too_long_for_the_peer_is_cut_before_sending() {
     let short = config(B).max_packet_phits(10).build().unwrap();
     let mut pair = Pair::with(13, live(A), short, 1_472);
     pair.wait_up();
-    assert_eq!(pair.ends[A].lcb.max_packet_phits(), 10);
+    assert_eq!(pair.ends[A].lcb.wire().max_packet_phits(), 10);
     pair.ends[A].send(REQUEST, 10);
     pair.ends[A].send(REQUEST, 19);
     pair.ends[A].send(REQUEST, 4);
@@ -437,6 +437,5 @@ fn a_packet_without_room_is_our_bug() {
 fn time_does_not_run_backwards() {
     let mut pair = Pair::up(18);
     let end = &mut pair.ends[A];
-    end.lcb
-        .handle_timers(phitwire::time::Time::ZERO, &mut end.input);
+    end.lcb.handle_timers(phitwire::time::Time::ZERO);
 }

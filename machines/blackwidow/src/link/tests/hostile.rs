@@ -9,7 +9,7 @@ use crate::link::testing::{Pair, REQUEST, frame_changed, frame_with, packet};
 use phitwire::link::testing::end::Drain;
 use phitwire::link::testing::hostile::never_panics;
 use phitwire::link::testing::rig::{A, B};
-use phitwire::link::{EndStatus, LinkCounters};
+use phitwire::link::{LinkCounters, LinkView, NodeLink};
 use phitwire::time::Duration;
 
 #[test]
@@ -97,7 +97,7 @@ fn a_clipped_packet_is_closed_at_the_maximum_length() {
     pair.inject(B, &frame);
     assert_eq!(pair.count(B, |c| c.rx_clipped_packets), 1);
     // 19 phits including the end; one is out.
-    assert_eq!(pair.ends[B].input.len(Vc::Request), 18);
+    assert_eq!(pair.ends[B].lcb.input().len(Vc::Request), 18);
     pair.load(A, 10);
     pair.finish(Duration::from_ms(1_000));
     assert_eq!(pair.ends[B].poisoned, 1);
@@ -118,7 +118,7 @@ fn more_phits_than_credits_are_excised() {
         pair.inject(B, &frame);
     }
     assert_eq!(pair.count(B, |c| c.rx_overflows), 1, "{}", pair.state());
-    assert_eq!(pair.ends[B].input.len(Vc::Request), 16_380);
+    assert_eq!(pair.ends[B].lcb.input().len(Vc::Request), 16_380);
     assert_eq!(pair.count(B, |c| c.rx_packets), 1_638);
 }
 
@@ -154,7 +154,7 @@ fn mutated(pair: &mut Pair) -> Vec<u8> {
         let at = rng.below(phits.len() as u64) as usize;
         phits[at] = Phit::from_bits(rng.next_u64() as u32);
     }
-    let expected = pair.ends[B].lcb.rx.expected();
+    let expected = pair.ends[B].lcb.wire().rx.expected();
     let near = |rng: &mut phitwire::rng::Rng, value: u64, spread: u64| {
         let more = value.wrapping_add(rng.below(spread));
         more.wrapping_sub(spread / 2)

@@ -17,7 +17,7 @@ use crate::link::testing::{Pair, REQUEST, RESPONSE, config};
 use phitwire::link::testing::end::Drain;
 use phitwire::link::testing::pair::Wire;
 use phitwire::link::testing::rig::{A, B, SECOND};
-use phitwire::link::{EndStatus, LinkCounters, LinkProfile};
+use phitwire::link::{LinkCounters, LinkProfile, LinkView};
 use phitwire::time::Duration;
 
 /// Ages in packets: around the wraps of 15, 16, 17 and 32 bits, a window more and less, and far
@@ -182,7 +182,7 @@ fn numbers_come_round_under_loss_copies_and_reordering() {
                 wire.jitter = Duration::from_us(20);
             });
             pair.exchange(12_000, SECOND.times(20));
-            assert!(pair.ends[B].lcb.rx.expected() == (1 << bits) + 6_000);
+            assert!(pair.ends[B].lcb.wire().rx.expected() == (1 << bits) + 6_000);
             for end in [A, B] {
                 let counters = pair.ends[end].lcb.counters();
                 assert_eq!(dropped_as_impossible(counters), 0, "{}", pair.state());
@@ -234,7 +234,7 @@ fn an_old_frame_gives_no_credits_and_takes_none_back() {
         pair.ends[A].send(REQUEST, 10);
     }
     pair.run_for(Duration::from_ms(5));
-    let credits = pair.ends[A].lcb.credits(Vc::Request);
+    let credits = pair.ends[A].lcb.wire().credits(Vc::Request);
     let known = pair.count(B, |c| c.rx_phits) as u32;
     for step in [1, 100, 2_999, (1 << 19) - 1, 1 << 19, (1 << 20) - 16_000] {
         let old = with_word(&frame, |word| {
@@ -243,7 +243,11 @@ fn an_old_frame_gives_no_credits_and_takes_none_back() {
             word.status = LinkStatus::RetryRequest;
         });
         pair.inject(A, &old);
-        assert_eq!(pair.ends[A].lcb.credits(Vc::Request), credits, "{step}");
+        assert_eq!(
+            pair.ends[A].lcb.wire().credits(Vc::Request),
+            credits,
+            "{step}"
+        );
         assert_eq!(pair.count(A, |c| c.tx_rewinds_requested), 0);
     }
     pair.ends[B].drain = Drain::Eager;
@@ -387,7 +391,7 @@ fn apply(pair: &mut Pair, operation: Operation) {
             }
             let bytes = which.get(&frames).1.clone();
             // Renumber only a copy that then lies in what was received: its content is wrong there.
-            let here = pair.ends[to].lcb.rx.expected();
+            let here = pair.ends[to].lcb.wire().rx.expected();
             let behind = word(&bytes).is_some_and(|word| {
                 let phits = data(&bytes).map_or(0, |data| data.phits()) as i64;
                 word.seq.distance_from(here) - packets as i64 + phits / 4 <= 0

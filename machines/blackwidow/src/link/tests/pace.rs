@@ -3,7 +3,7 @@
 use crate::link::rates;
 use crate::link::testing::{Pair, REQUEST, config};
 use phitwire::link::testing::rig::{A, B, SECOND};
-use phitwire::link::{CutThrough, EndStatus, LaneRate, LinkClock, LinkProfile};
+use phitwire::link::{CutThrough, LaneRate, LinkClock, LinkProfile, LinkView};
 use phitwire::time::Duration;
 
 /// Phits per millisecond that arrive over a paced link on `lanes`.

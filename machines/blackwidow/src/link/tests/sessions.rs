@@ -7,7 +7,7 @@ use crate::link::STANDARD;
 use crate::link::testing::{Pair, config, live};
 use phitwire::link::testing::end::Drain;
 use phitwire::link::testing::rig::{A, B, SECOND, name};
-use phitwire::link::{EndStatus, LinkClock, LinkConfig, LinkConfigError, LinkProfile};
+use phitwire::link::{LinkClock, LinkConfig, LinkConfigError, LinkProfile, LinkView, NodeLink};
 use phitwire::time::Duration;
 
 #[test]
@@ -21,8 +21,8 @@ fn both_ends_agree_on_the_smaller_window_and_each_on_the_other_s_buffer() {
     let a = config(A).profile(small).build().unwrap();
     let mut pair = Pair::with(5, a, live(B), 1_472);
     pair.wait_up();
-    assert_eq!(pair.ends[B].lcb.credits(Vc::Request), 40);
-    assert_eq!(pair.ends[A].lcb.credits(Vc::Request), 16_365);
+    assert_eq!(pair.ends[B].lcb.wire().credits(Vc::Request), 40);
+    assert_eq!(pair.ends[A].lcb.wire().credits(Vc::Request), 16_365);
     pair.wire(|wire| wire.cut = true);
     pair.load(A, 100);
     pair.run_for(SECOND);
@@ -38,7 +38,7 @@ fn phits_of_an_old_session_in_the_input_queue_count_against_the_new_credits() {
     pair.ends[A].drain = Drain::Blocked;
     pair.load(B, 1_000);
     pair.run_for(Duration::from_ms(2));
-    let queued = Vc::ALL.map(|vc| pair.ends[A].input.len(vc));
+    let queued = Vc::ALL.map(|vc| pair.ends[A].lcb.input().len(vc));
     assert!(queued.iter().all(|phits| *phits > 1_000));
     pair.load(A, 2);
     pair.replace(B, 5);
@@ -47,7 +47,10 @@ fn phits_of_an_old_session_in_the_input_queue_count_against_the_new_credits() {
     });
     pair.run_for(Duration::from_ms(2));
     for vc in Vc::ALL {
-        assert_eq!(pair.ends[B].lcb.credits(vc), 16_365 - queued[vc.index()]);
+        assert_eq!(
+            pair.ends[B].lcb.wire().credits(vc),
+            16_365 - queued[vc.index()]
+        );
     }
     pair.ends[A].drain = Drain::Eager;
     pair.run_until(SECOND, |pair| pair.credits_are_back());

@@ -5,9 +5,9 @@ use phitwire_framing::t3e::flit::{Control, Flit, VCS};
 
 use crate::link::testing::{Flits, Pair, packet};
 use crate::link::{BurstPacket, Depths, FlitBuffer, FlitCounters};
-use phitwire::link::ReceiveBuffer as _;
 use phitwire::link::testing::hostile::never_panics;
 use phitwire::link::testing::rig::{A, B, Link};
+use phitwire::link::{NodeLink, ReceiveBuffer as _};
 use phitwire::packets::link::testing::forged;
 use phitwire::rng::Rng;
 use phitwire::time::Duration;
@@ -19,7 +19,7 @@ fn frame(pair: &Pair, to: usize, bursts: &[BurstPacket]) -> Vec<u8> {
 
 fn counters(pair: &Pair, end: usize) -> FlitCounters {
     let end = &pair.ends[end];
-    end.lcb.flit_counters(&end.input)
+    end.lcb.flit_counters()
 }
 
 fn of(flits: &[Flit]) -> BurstPacket {
@@ -76,7 +76,7 @@ fn hostile_bursts_neither_panic_nor_take_more_places_than_there_are() {
         let frame = frame(&pair, B, &bursts);
         pair.inject(B, &frame);
     }
-    let input = &pair.ends[B].input;
+    let input = pair.ends[B].lcb.input();
     assert!(input.queued() <= 10 * 2_029 * VCS as u64);
     let counters = counters(&pair, B);
     assert!(counters.rx_overflows > 0 && counters.rx_urgent_lost > 0);

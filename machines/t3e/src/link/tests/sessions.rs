@@ -6,8 +6,9 @@ use phitwire_framing::t3e::maintenance::MAINTENANCE_FLITS;
 use phitwire_framing::t3e::tag::Tag;
 
 use crate::link::end::MAX_URGENT;
-use crate::link::testing::{End, Pair, suffer};
+use crate::link::testing::{Pair, suffer};
 use phitwire::device::{LinkFault, LinkView as _};
+use phitwire::link::NodeLink;
 use phitwire::link::impair::Probability;
 use phitwire::link::testing::rig::{A, B, Drain};
 use phitwire::time::Duration;
@@ -35,15 +36,15 @@ fn packets_cut_by_the_end_of_a_session_come_whole_in_length_and_say_that_they_ar
         pair.exchange(50, Duration::from_ms(5_000));
         cut += pair.ends.iter().map(|end| end.cut).sum::<u64>();
         for end in &pair.ends {
-            let counters = end.lcb.flit_counters(&end.input);
+            let counters = end.lcb.flit_counters();
             assert_eq!(counters.rx_overflows + counters.rx_impossible_credits, 0);
             let account = end.lcb.account();
             assert_eq!(account.credits, account.offers, "every credit is back");
         }
         for end in [A, B] {
             let [own, peer] = [end, 1 - end].map(|end| {
-                let End { lcb, input, .. } = &pair.ends[end];
-                lcb.flit_counters(input)
+                let lcb = &pair.ends[end].lcb;
+                lcb.flit_counters()
             });
             // Some of the discarded flits had arrived, so fewer are missing.
             let missing = own.tx_flits - peer.rx_flits;
@@ -62,7 +63,7 @@ fn grants_come_with_what_is_left_in_the_buffers() {
     pair.load(A, 100);
     pair.run_for(Duration::from_ms(5));
     let held: Vec<u32> = (0..5)
-        .map(|vc| pair.ends[B].input.buffer().len(vc))
+        .map(|vc| pair.ends[B].lcb.input().buffer().len(vc))
         .collect();
     assert!(held.iter().all(|held| *held > 0));
     pair.link_down(B);
@@ -98,8 +99,8 @@ fn one_wrong_bit_is_corrected_and_two_are_told() {
         pair.ends[A].backlog.is_empty()
     });
     pair.run_for(Duration::from_ms(100));
-    let End { lcb, input, .. } = &pair.ends[B];
-    let counters = lcb.flit_counters(input);
+    let lcb = &pair.ends[B].lcb;
+    let counters = lcb.flit_counters();
     assert!(counters.rx_corrected_packets > 10, "{counters:?}");
     let account = pair.ends[A].lcb.account();
     assert_eq!(account.credits, account.offers, "every credit is back");
@@ -138,16 +139,19 @@ fn a_packet_that_says_to_be_longer_than_it_is_waits_for_its_rest_and_not_for_eve
             pair.ends[A].lcb.push(1, Flit::data(word, 1, at == 0));
         }
         pair.run_for(Duration::from_ms(400));
-        let lacks = |pair: &Pair| pair.ends[B].input.buffer().coming(1);
+        let lacks = |pair: &Pair| pair.ends[B].lcb.input().buffer().coming(1);
         assert_eq!(lacks(&pair), flits - 2);
         pair.run_for(Duration::from_ms(200));
         if !is_doubtful {
             assert_eq!(lacks(&pair), flits - 2, "the rest may arrive late");
             continue;
         }
-        let End { lcb, input, .. } = &pair.ends[B];
-        assert_eq!((lacks(&pair), input.buffer().len(1)), (0, flits.into()));
-        assert_eq!(lcb.flit_counters(input).rx_truncated_packets, 1);
+        let lcb = &pair.ends[B].lcb;
+        assert_eq!(
+            (lacks(&pair), lcb.input().buffer().len(1)),
+            (0, flits.into())
+        );
+        assert_eq!(lcb.flit_counters().rx_truncated_packets, 1);
         pair.ends[B].drain_unchecked();
         pair.run_for(Duration::from_ms(50));
         let account = pair.ends[A].lcb.account();
@@ -172,7 +176,7 @@ fn a_second_packet_in_doubt_has_its_own_time() {
             pair.ends[A].lcb.push(1, flit);
         }
     };
-    let lacks = |pair: &Pair| pair.ends[B].input.buffer().coming(1);
+    let lacks = |pair: &Pair| pair.ends[B].lcb.input().buffer().coming(1);
     push(&mut pair, &[header, 7]);
     pair.run_for(Duration::from_ms(300));
     assert_eq!(lacks(&pair), 2);
@@ -181,8 +185,8 @@ fn a_second_packet_in_doubt_has_its_own_time() {
     assert_eq!(lacks(&pair), 2, "the flits have waited for 300 ms, not 600");
     pair.run_for(Duration::from_ms(300));
     assert_eq!(lacks(&pair), 0);
-    let End { lcb, input, .. } = &pair.ends[B];
-    assert_eq!(lcb.flit_counters(input).rx_truncated_packets, 1);
+    let lcb = &pair.ends[B].lcb;
+    assert_eq!(lcb.flit_counters().rx_truncated_packets, 1);
 }
 
 /// A maintenance packet cut off by the end of a session before its header was read is dropped
@@ -200,7 +204,7 @@ fn a_maintenance_packet_that_is_cut_off_unseen_is_dropped() {
         }
         pair.run_for(Duration::from_ms(5));
         let has = |pair: &mut Pair| -> Vec<Flit> {
-            let input = &mut pair.ends[B].input;
+            let input = pair.ends[B].lcb.input_mut();
             core::iter::from_fn(|| input.pop_urgent()).collect()
         };
         pair.link_down(B);
@@ -209,8 +213,8 @@ fn a_maintenance_packet_that_is_cut_off_unseen_is_dropped() {
         let whole = came == MAINTENANCE_FLITS;
         assert_eq!(maintenance, if whole { came } else { 0 }, "{left:?}");
         assert_eq!(left.len() - maintenance, came, "no barrier flit is lost");
-        let End { lcb, input, .. } = &pair.ends[B];
-        let lost = lcb.flit_counters(input).rx_urgent_lost;
+        let lcb = &pair.ends[B].lcb;
+        let lost = lcb.flit_counters().rx_urgent_lost;
         assert_eq!(lost, if whole { 0 } else { came as u64 });
     }
 }

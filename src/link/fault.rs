@@ -1,0 +1,34 @@
+//! Faults and repairs of a link, by command.
+
+use super::impair::Probability;
+use super::injection::ErrorInjection;
+use crate::time::Duration;
+
+/// Faults and repairs of a link. No machine's links support all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkFault {
+    /// Damages the next packet before its check.
+    SoftError,
+    /// Takes the link down until [`Self::Up`].
+    Down,
+    /// Brings the link up again.
+    Up,
+    /// Resends everything unacknowledged.
+    ForceRetry,
+    /// Sends the next unit that has a CRC with a bad CRC.
+    BadCrc,
+    /// Reinitialises the lanes.
+    Reinit,
+    /// Loses the receive clock for this long.
+    LoseClock(Duration),
+    /// Injects bit errors from now on.
+    Inject(ErrorInjection),
+    /// Flips each bit of a transmit lane with this probability from now on, above the layer that
+    /// resends: resends do not repair it.
+    LaneNoise {
+        /// The lane.
+        lane: u8,
+        /// Error probability of each bit.
+        per_bit: Probability,
+    },
+}
