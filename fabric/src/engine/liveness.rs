@@ -4,7 +4,8 @@
 //! rejects it once that program has ended. So a peer that is awaited and has been silent for two
 //! seconds is probed repeatedly with a get of one word of its memory. After
 //! [`PATIENCE`](super::clock::PATIENCE) more without a reply it is lost, and all operations that
-//! await it fail.
+//! await it fail. Without a limit of patience, only a peer whose program has ended is lost. Nothing
+//! else loses a peer that can be reached: operations are repeated while it lives.
 //!
 //! Time is counted in checks ([`TICK`]) of what has arrived, not by the clock: a machine that was
 //! suspended, or a program that was computing, has not waited.
@@ -60,7 +61,8 @@ enum Step {
 impl Pulse {
     /// Checks an awaited peer, which may have given a sign of life since the last check; with
     /// `at_once` it is probed now unless a probe is in flight. Silence of separate waits adds up.
-    const fn check(&mut self, is_heard: bool, patience: u32, at_once: bool) -> Step {
+    /// Without `patience` no silence is long enough to give it up.
+    const fn check(&mut self, is_heard: bool, patience: Option<u32>, at_once: bool) -> Step {
         if is_heard {
             self.silent = 0;
             self.unanswered = 0;
@@ -72,7 +74,10 @@ impl Pulse {
         if at_once && self.under_way == 0 {
             return Step::Ask;
         }
-        if self.silent >= patience.saturating_add(ASK_EVERY) && self.unanswered >= LEAST_ASKED {
+        if let Some(patience) = patience
+            && self.silent >= patience.saturating_add(ASK_EVERY)
+            && self.unanswered >= LEAST_ASKED
+        {
             return Step::GiveUp;
         }
         match self.silent.is_multiple_of(ASK_EVERY) && self.under_way < MOST_ASKED {
@@ -133,9 +138,7 @@ impl Liveness {
 
     /// Checks the awaited peers: probes those that are silent, and gives up those that stay so.
     pub(super) fn check(&mut self, core: &mut Core, mut awaited: BTreeSet<usize>) {
-        let Some(patience) = core.clock.patience() else {
-            return;
-        };
+        let patience = core.clock.patience();
         awaited.retain(|&peer| {
             let peer = &core.peers[peer];
             !peer.is_self && peer.failed.is_none()
@@ -334,7 +337,7 @@ mod tests {
                 is_heard = true;
             }
             assert!(pulse.under_way <= MOST_ASKED);
-            match pulse.check(std::mem::take(&mut is_heard), LOOKS, false) {
+            match pulse.check(std::mem::take(&mut is_heard), Some(LOOKS), false) {
                 Step::Nothing => {}
                 Step::Ask => {
                     pulse.asked();

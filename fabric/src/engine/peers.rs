@@ -143,8 +143,7 @@ impl<T: Default> PerPeer<T> {
         self.0.get(peer)
     }
 
-    /// All values that may have changed.
-    #[cfg(test)]
+    /// All values that may have changed, by peer.
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.0.iter()
     }

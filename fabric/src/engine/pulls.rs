@@ -2,7 +2,6 @@
 //! reaches that, otherwise through slots of the segment.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::time::Duration;
 
 use phitwire_client::door::{Local, Remote, Request, Status};
 
@@ -15,9 +14,6 @@ use super::slots::{self, FETCHES, STAGES, STAGES_AT, Slab};
 use super::wire::{Head, IN_PLACE, Kind, PART};
 use crate::flags::FI_REMOTE_WRITE;
 use crate::memory::{Bytes, Pieces};
-
-/// Tries of a fetch.
-const TRIES: u32 = 6;
 
 /// A transfer that this endpoint fetches.
 #[derive(Debug)]
@@ -42,8 +38,6 @@ struct Fetch {
     bytes: usize,
     /// Destination of the part, unless that is the slot.
     into: Option<Local>,
-    tries: u32,
-    since: Duration,
 }
 
 /// The transfers that an endpoint fetches.
@@ -203,8 +197,6 @@ impl Pulls {
             from,
             bytes,
             into: None,
-            tries: 0,
-            since: core.clock.now(),
         };
         self.fetch(core, shared, fetch);
     }
@@ -235,7 +227,7 @@ impl Pulls {
         slot: usize,
         status: Status,
     ) {
-        let Some(fetch) = self.fetches.get_mut(slot) else {
+        let Some(fetch) = self.fetches.get(slot) else {
             return;
         };
         let again = matches!(
@@ -246,14 +238,12 @@ impl Pulls {
                 | Status::TimedOut
                 | Status::DamagedAnswer
         );
-        fetch.tries += 1;
         if status == Status::Done {
             core.peers.heard(fetch.peer);
         }
-        let is_tried = fetch.tries < TRIES || core.clock.is_patient(fetch.since);
         let pull = self.all.get(&(fetch.peer, fetch.id));
         let is_wanted = pull.is_some_and(|pull| pull.failure.is_none());
-        if again && is_tried && is_wanted && core.peers[fetch.peer].failed.is_none() {
+        if again && is_wanted && core.peers[fetch.peer].failed.is_none() {
             return core.outbox.push(Outgoing::Fetch(slot));
         }
         let Some(fetch) = self.fetches.remove(slot) else {
@@ -382,8 +372,6 @@ impl Pull {
                 },
                 bytes,
                 into,
-                tries: 0,
-                since: core.clock.now(),
             });
         };
         let room = match &self.into {

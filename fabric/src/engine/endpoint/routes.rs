@@ -96,9 +96,7 @@ impl Endpoint {
         self.liveness.begin_check(core, now);
         self.session.post_rejected(core);
         self.renewal.retry(core, shared);
-        if core.clock.gives_up() {
-            self.check_peers(shared);
-        }
+        self.check_peers(shared);
         self.route(shared);
         self.liveness.probe_lost(&mut self.core);
     }
@@ -119,7 +117,7 @@ impl Endpoint {
     /// Probes the peers that have not received their messages now: see `Liveness::probe_all`.
     pub fn probe_unreached(&mut self) {
         let mut unreached = BTreeSet::new();
-        self.session.await_peers(&mut unreached);
+        self.session.await_unreached(&mut unreached);
         self.liveness.probe_all(&mut self.core, unreached);
     }
 

@@ -206,9 +206,9 @@ impl Plan {
         plan
     }
 
-    /// Whether peers may be declared lost. Without patience a message waits a minute for a receive.
+    /// Whether peers may be declared lost.
     pub const fn loses(&self) -> bool {
-        self.shape.loses() || (!self.gives_up && matches!(self.shape, Shape::Busy))
+        self.shape.loses()
     }
 
     fn lend(&mut self, skip: usize, len: usize) -> Bytes {
