@@ -144,7 +144,7 @@ impl Driver {
                     format!("its memory cannot be registered: {error}"),
                 )
             })?;
-        let reaches_own = place.reach && reaches_own(&mut nic).is_some();
+        let reaches_own = place.reach && reaches_own(&mut nic);
         let address = Address {
             processor: nic.processor(),
             member: nic.member(),
@@ -354,16 +354,15 @@ fn register(nic: &mut Nic, part: Local) -> Result<Result<u16, Status>, String> {
     }
 }
 
-/// The handle of some memory of the program's own, closed again; `None` if the NIC cannot reach
-/// it.
-fn reaches_own(nic: &mut Nic) -> Option<u16> {
+/// Whether the NIC can reach the program's own memory: opens some, and closes it again.
+fn reaches_own(nic: &mut Nic) -> bool {
     static PROBE: [u64; 16] = [0; 16];
     let at = (&raw const PROBE).addr() as u64;
     let part = Local::own(at.next_multiple_of(LINE), LINE);
-    let handle = register(nic, part).ok()?.ok()?;
-    nic.deregister(0, handle).ok()?;
-    nic.wait(Some(attach::PATIENCE)).ok()??;
-    Some(handle)
+    let Ok(Ok(handle)) = register(nic, part) else {
+        return false;
+    };
+    nic.deregister(0, handle).is_ok() && matches!(nic.wait(Some(attach::PATIENCE)), Ok(Some(_)))
 }
 
 /// A number that the next program at this address will not have.

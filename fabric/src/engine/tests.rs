@@ -4,6 +4,7 @@ mod liveness;
 mod network;
 mod opened;
 mod parts;
+pub mod program;
 mod soak;
 
 use std::time::Duration;
@@ -21,24 +22,12 @@ use crate::flags::{
 };
 use crate::memory::{Bytes, Pieces};
 use network::{Network, Node};
+use program::{op, pattern};
 
 /// Programs at NICs of their own that do not reach the programs' memory.
 fn all(count: u16) -> Network {
     let processors: Vec<_> = (0..count).collect();
     Network::new(&processors, 1, false)
-}
-
-fn op(context: usize, flags: u64) -> Op {
-    Op {
-        context,
-        flags,
-        tells: true,
-        tag: 0,
-    }
-}
-
-fn pattern(bytes: usize, seed: usize) -> Vec<u8> {
-    (0..bytes).map(|n| (n * 7 + n / 256 + seed) as u8).collect()
 }
 
 impl Network {
@@ -66,29 +55,12 @@ impl Network {
 
 impl Node {
     fn send(&mut self, to: u64, tag: u64, context: usize, bytes: Vec<u8>) {
-        let from = Pieces::leaked(bytes);
-        let op = op(context, FI_SEND | FI_TAGGED);
-        let sent = self
-            .endpoint
-            .send(&mut self.shared, to, from, (Some(tag), Some(tag)), op);
-        assert_eq!(sent, Ok(()));
-    }
-
-    fn posted(context: usize, tag: u64, bytes: usize) -> (Posted, Pieces) {
-        let into = Pieces::leaked(vec![0; bytes]);
-        let posted = Posted {
-            op: op(context, FI_RECV | FI_TAGGED),
-            into: into.clone(),
-            tag,
-            ignore: 0,
-            from: None,
-            multi: None,
-        };
-        (posted, into)
+        let message = (context, bytes);
+        program::send(&mut self.endpoint, &mut self.shared, to, tag, message);
     }
 
     fn receive(&mut self, tag: u64, context: usize, bytes: usize) -> Pieces {
-        let (posted, into) = Self::posted(context, tag, bytes);
+        let (posted, into) = program::posted(context, tag, bytes);
         self.endpoint.receive(&mut self.shared, true, posted, false);
         into
     }
@@ -98,11 +70,7 @@ impl Node {
     }
 
     fn errors(&mut self) -> Vec<(usize, i32, Why)> {
-        let queue = self.shared.queues.get_mut(0).expect("it is there");
-        let failed = queue.errors.drain(..);
-        failed
-            .map(|(entry, failure, _)| (entry.context, failure.errno, failure.why))
-            .collect()
+        program::errors(&mut self.shared)
     }
 }
 
@@ -194,7 +162,7 @@ fn what_was_sent_before_its_program_ended_is_received() {
         net.nodes[0].errors().is_empty(),
         "whether it has ended is asked"
     );
-    let (mut posted, into) = Node::posted(3, 9, 20);
+    let (mut posted, into) = program::posted(3, 9, 20);
     posted.from = Some(net.nodes[1].endpoint.address());
     let Node {
         shared, endpoint, ..
@@ -230,13 +198,13 @@ fn a_window_that_shrinks_does_not_close() {
 #[test]
 fn peeks_claims_and_cancels() {
     let mut net = all(2);
-    let (wanted, _) = Node::posted(40, 3, 0);
+    let (wanted, _) = program::posted(40, 3, 0);
     net.nodes[1].peek(&wanted, 0);
     assert_eq!(net.nodes[1].errors(), [(40, libc::ENOMSG, Why::Plain)]);
     for tag in [3, 3, 4] {
         net.nodes[0].send(1, tag, 0, pattern(PART + 1, tag as usize));
     }
-    let (last, _) = Node::posted(41, 4, 0);
+    let (last, _) = program::posted(41, 4, 0);
     net.settle();
     net.nodes[1].peek(&last, 0);
     assert_eq!(net.wait(1).len, PART + 1);
@@ -247,7 +215,7 @@ fn peeks_claims_and_cancels() {
     endpoint.peek(shared, &wanted, FI_CLAIM);
     endpoint.peek(shared, &last, FI_DISCARD);
     let into = net.nodes[1].receive(3, 42, PART + 1);
-    let (claiming, claimed) = Node::posted(40, 3, PART + 1);
+    let (claiming, claimed) = program::posted(40, 3, PART + 1);
     let Node {
         shared, endpoint, ..
     } = &mut net.nodes[1];
@@ -273,7 +241,7 @@ fn peeks_claims_and_cancels() {
 #[test]
 fn one_receive_takes_several_messages() {
     let mut net = all(2);
-    let (mut posted, into) = Node::posted(1, 0, 100);
+    let (mut posted, into) = program::posted(1, 0, 100);
     posted.ignore = u64::MAX;
     let Node {
         shared, endpoint, ..

@@ -27,7 +27,7 @@ impl Network {
 impl Node {
     /// Posts a receive from one endpoint of the vector, or from any.
     fn expect(&mut self, from: Option<usize>, tagged: bool, context: usize) {
-        let (mut posted, _) = Self::posted(context, 1, 8);
+        let (mut posted, _) = program::posted(context, 1, 8);
         posted.from = from.map(|n| self.address(n));
         self.endpoint
             .receive(&mut self.shared, tagged, posted, false);
@@ -194,7 +194,7 @@ fn what_came_before_the_end_is_received() {
 fn who_looks_for_a_message_of_a_dead_one_is_told() {
     let mut net = all(2);
     net.nodes[1].is_silent = true;
-    let (mut wanted, _) = Node::posted(1, 1, 0);
+    let (mut wanted, _) = program::posted(1, 1, 0);
     wanted.from = Some(net.nodes[0].address(1));
     let mut looks = 0;
     loop {
@@ -214,7 +214,7 @@ fn who_looks_for_a_message_of_a_dead_one_is_told() {
 fn a_pool_is_told_of_the_lost_and_serves_on() {
     let mut net = all(3);
     net.nodes[1].is_silent = true;
-    let (posted, _) = Node::posted(1, 1, 1000);
+    let (posted, _) = program::posted(1, 1, 1000);
     let Node {
         shared, endpoint, ..
     } = &mut net.nodes[0];

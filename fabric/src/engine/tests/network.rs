@@ -13,8 +13,9 @@ use phitwire_client::door::{Access, AtomicOp, Completion, Local, Remote, Status}
 
 use crate::engine::core::Segment;
 use crate::engine::endpoint::Endpoint;
-use crate::engine::shared::{Binds, Queue, Shared, Vector};
+use crate::engine::shared::Shared;
 use crate::engine::slots::{SEGMENT, STAGES, STAGES_AT};
+use crate::engine::tests::program;
 use crate::engine::wire::{Address, Kind, PART};
 use crate::memory::Bytes;
 pub use dice::Dice;
@@ -163,12 +164,8 @@ impl Network {
             network.nodes.push(Node::new(address, reaches_own));
         }
         let addresses: Vec<_> = network.nodes.iter().map(|n| n.endpoint.address()).collect();
-        for node in &mut network.nodes {
-            let vector = node.shared.vectors.get_mut(0).expect("it is there");
-            addresses.iter().for_each(|&address| {
-                vector.insert(address);
-            });
-        }
+        let all = network.nodes.iter_mut().map(|node| &mut node.shared);
+        program::introduce(all, &addresses);
         network
     }
 
@@ -570,18 +567,9 @@ impl Node {
     fn new(address: Address, reaches_own: bool) -> Self {
         let segment = Memory(Arc::new(Mutex::new(vec![0; SEGMENT as usize])));
         let mut endpoint = Endpoint::new(address, Box::new(segment.clone()), reaches_own);
-        let mut shared = Shared::default();
-        let queue = shared.queues.insert(Queue::default());
-        let queue = queue.expect("there is room");
-        *endpoint.binds_mut() = Binds {
-            vector: shared.vectors.insert(Vector::default()),
-            transmit: Some((queue, false)),
-            receive: Some((queue, false)),
-            ..Binds::default()
-        };
         Self {
+            shared: program::bind(&mut endpoint),
             endpoint,
-            shared,
             segment,
             receives: VecDeque::new(),
             arrived: VecDeque::new(),

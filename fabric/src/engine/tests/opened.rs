@@ -81,7 +81,7 @@ fn stages_of_puts_go_to_the_transfers_that_wait_for_some() {
     let (first, second) = bytes.split_at(1_000);
     let pieces = Pieces::Many(vec![opened.lend(first), opened.lend(second)]);
     let into = opened.lend(&vec![0; bytes.len()]);
-    let (mut posted, _) = Node::posted(1_000, 7, 0);
+    let (mut posted, _) = program::posted(1_000, 7, 0);
     posted.into = Pieces::One(into);
     let Node {
         shared, endpoint, ..
