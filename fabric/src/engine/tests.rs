@@ -265,6 +265,59 @@ fn one_receive_takes_several_messages() {
     assert_eq!(into.now()[50..75], pattern(25, 2));
 }
 
+/// Its memory is the program's again when it fails.
+#[test]
+fn a_cancelled_buffer_ends_after_the_messages_that_land_in_it() {
+    let mut net = all(2);
+    for bytes in [None, Some(3 * PART + 1)] {
+        let (posted, into) = program::posted(1, 0, 4 * PART);
+        let Node {
+            shared, endpoint, ..
+        } = &mut net.nodes[1];
+        endpoint.receive(shared, true, posted, true);
+        if let Some(bytes) = bytes {
+            net.nodes[0].send(1, 0, 2, pattern(bytes, 3));
+            let soon = net.now + Duration::from_secs(1);
+            assert!(net.run(soon, |net| net.nodes[1].endpoint.count("pulls") > 0));
+        }
+        let Node {
+            shared, endpoint, ..
+        } = &mut net.nodes[1];
+        assert!(endpoint.cancel(shared, 1) && !endpoint.cancel(shared, 1));
+        if let Some(bytes) = bytes {
+            assert_eq!(net.nodes[1].errors(), [], "it lands");
+            net.settle();
+            let queue = net.nodes[1].shared.queues.get_mut(0);
+            let ended = queue.and_then(|queue| queue.entries.pop_front());
+            let (entry, _) = ended.expect("the message is received");
+            assert_eq!((entry.len, entry.flags & FI_MULTI_RECV), (bytes, 0));
+            assert_eq!(into.to_vec(0, bytes), pattern(bytes, 3));
+        }
+        assert_eq!(net.nodes[1].errors(), [(1, libc::ECANCELED, Why::Plain)]);
+        assert_eq!(net.nodes[1].endpoint.count("buffers"), 0);
+    }
+}
+
+#[test]
+fn a_buffer_for_messages_of_a_lost_peer_ends() {
+    let mut net = all(2);
+    let from = net.nodes[1].endpoint.address();
+    net.leave(1);
+    // One is posted before the loss, the other fails at once.
+    for _ in 0..2 {
+        let (mut posted, _) = program::posted(1, 0, 100);
+        posted.from = Some(from);
+        let Node {
+            shared, endpoint, ..
+        } = &mut net.nodes[0];
+        endpoint.receive(shared, true, posted, true);
+        net.run(net.now + Duration::from_secs(5), |_| false);
+        let lost = (1, libc::EHOSTUNREACH, Why::Departed);
+        assert_eq!(net.nodes[0].errors(), [lost]);
+        assert_eq!(net.nodes[0].endpoint.count("buffers"), 0);
+    }
+}
+
 /// Rejects addresses outside the memory, and an unknown key.
 fn outside_is_rejected(net: &mut Network, far: impl Fn(u64) -> Far) {
     for (far, len) in [

@@ -14,6 +14,7 @@ impl Endpoint {
             ("renewals", self.renewal.len()),
             ("commands", self.core.outbox.len()),
             ("stages", self.core.stages.len()),
+            self.matching.left(),
         ];
         left.extend(self.session.left());
         left.extend(self.pulls.left());
