@@ -8,8 +8,9 @@ use phitwire_client::door::Status;
 use super::action::Action;
 use super::core::Core;
 use super::landing::Source;
+use super::outbox::names;
 use super::parcel::{End, Parcel};
-use super::ranges::{Opened, Ranges};
+use super::ranges::{Opened, Ranges, Readers};
 use super::shared::{Entry, Failure, Shared, Why};
 use super::slots::{self, STAGES, STAGES_AT};
 use super::wire::{Head, IN_PLACE, Kind, PART};
@@ -37,6 +38,8 @@ struct Offer {
     source: Source,
     /// Whether its memory has been closed. The peer then ends it.
     is_closed: bool,
+    /// Why it fails as soon as its range is closed.
+    failure: Option<Failure>,
 }
 
 /// The announced transfers.
@@ -109,11 +112,16 @@ impl Offers {
             range: None,
             source,
             is_closed: false,
+            failure: None,
         };
         if let Pieces::One(bytes) = &offer.from
             && !core.peers[peer].is_self
         {
-            offer.range = self.ranges.open(core, bytes);
+            let readers = match source {
+                Source::Program(_) => Readers::Peer(peer),
+                Source::Region(key) => Readers::Region(key),
+            };
+            offer.range = self.ranges.open(core, bytes, readers);
         }
         let is_soon = |range: &usize| self.ranges.state(*range) == Opened::Soon;
         let mut parcel = Parcel::new(offer.head, Vec::new(), End::Offer(id));
@@ -130,7 +138,7 @@ impl Offers {
 
     /// Handles the completion of a range's registration: transfers that wait for it are announced.
     pub(super) fn registered(&mut self, core: &mut Core, number: u64, ended: (Status, u64)) {
-        for id in self.ranges.registered(number, ended) {
+        for id in self.ranges.registered(core, number, ended) {
             if let Some(mut offer) = self.all.remove(&id) {
                 let head = self.announcement(core, &mut offer);
                 core.actions.push_back(Action::Announce(offer.peer, head));
@@ -225,8 +233,28 @@ impl Offers {
         count > 0
     }
 
-    /// The memory of a key has been closed: nothing more of it is staged, and the peers end their
-    /// transfers.
+    /// Handles the completion of a range's closing: transfers that wait for that fail.
+    pub(super) fn range_closed(&mut self, core: &mut Core, shared: &mut Shared, number: u64) {
+        let slot = (number & !names::RANGE) as usize;
+        self.ranges.closed(slot);
+        let all = self.all.iter().filter_map(|(&id, offer)| {
+            let failure = offer.failure.filter(|_| offer.range == Some(slot))?;
+            Some((id, failure))
+        });
+        let mut failed: Vec<_> = all.collect();
+        failed.sort_unstable_by_key(|(id, _)| *id);
+        for (id, failure) in failed {
+            self.fail(core, shared, id, failure);
+        }
+    }
+
+    /// Whether NICs may still read registered memory that has been closed.
+    pub(super) fn reads(&self, key: u64) -> bool {
+        self.ranges.is_closing(Readers::Region(key))
+    }
+
+    /// The memory of a key has been closed: nothing more of it is staged or open, and the peers end
+    /// their transfers.
     pub(super) fn region_closed(&mut self, core: &mut Core, key: u64) {
         let is_its = |offer: &Offer| matches!(offer.source, Source::Region(its) if its == key);
         let mut closed: Vec<_> = self
@@ -241,14 +269,28 @@ impl Offers {
                 offer.tell_closed(core);
             }
         }
+        self.ranges.close_all(core, Readers::Region(key));
     }
 
-    /// A transfer fails.
+    /// A transfer fails: once its peer, which may live, can no longer fetch it.
     pub(super) fn fail(&mut self, core: &mut Core, shared: &mut Shared, id: u64, failure: Failure) {
+        let Some(offer) = self.all.get_mut(&id) else {
+            return;
+        };
+        let failure = *offer.failure.get_or_insert(failure);
+        free_stages(core, offer, |_| true);
+        if let Some(range) = offer.range
+            && matches!(offer.source, Source::Program(_))
+            && !core.is_gone
+        {
+            self.ranges.close(core, range);
+            if self.ranges.state(range) == Opened::Closing {
+                return;
+            }
+        }
         let Some(mut offer) = self.all.remove(&id) else {
             return;
         };
-        free_stages(core, &mut offer, |_| true);
         self.leave_range(&mut offer);
         if let Source::Program(op) = offer.source {
             let entry = Entry {
@@ -272,6 +314,9 @@ impl Offers {
         ids.sort_unstable();
         for id in ids {
             self.fail(core, shared, id, failure);
+        }
+        if !core.is_gone {
+            self.ranges.close_all(core, Readers::Peer(peer));
         }
     }
 }

@@ -142,6 +142,12 @@ impl OneSided {
         ]
     }
 
+    /// Handles learned from peers.
+    #[cfg(test)]
+    pub(super) fn learned(&self) -> usize {
+        self.handles.len()
+    }
+
     /// Checks what holds between the fields. Returns the stages in use.
     #[cfg(test)]
     pub(super) fn check(&self) -> usize {

@@ -15,6 +15,12 @@ use super::wire::{Head, IN_PLACE, Kind, PART};
 use crate::flags::FI_REMOTE_WRITE;
 use crate::memory::{Bytes, Pieces};
 
+/// The peer has closed the memory.
+const REFUSED: Failure = Failure {
+    errno: libc::EREMOTEIO,
+    why: Why::Refused,
+};
+
 /// A transfer that this endpoint fetches.
 #[derive(Debug)]
 struct Pull {
@@ -176,8 +182,7 @@ impl Pulls {
             return;
         };
         if head.failed {
-            let (errno, why) = (libc::EREMOTEIO, Why::Refused);
-            return self.give_up(core, key, Failure { errno, why });
+            return self.give_up(core, key, REFUSED);
         }
         let is_staged = pull.head.part != IN_PLACE;
         let bytes = head.part_bytes as usize;
@@ -243,6 +248,7 @@ impl Pulls {
         }
         let pull = self.all.get(&(fetch.peer, fetch.id));
         let is_wanted = pull.is_some_and(|pull| pull.failure.is_none());
+        let is_reply = pull.is_some_and(|pull| matches!(pull.into, Destination::Reply(_)));
         if again && is_wanted && core.peers[fetch.peer].failed.is_none() {
             return core.outbox.push(Outgoing::Fetch(slot));
         }
@@ -259,6 +265,7 @@ impl Pulls {
         match status {
             Status::Done => self.landed(core, shared, &fetch, slots::fetch_at(slot)),
             Status::Unreachable => self.fail(core, key, libc::EFAULT),
+            Status::NoHandle if is_reply => self.give_up(core, key, REFUSED),
             _ => self.fail(core, key, libc::EIO),
         }
         if let Some(next) = self.unfetched.pop_front() {

@@ -1,6 +1,8 @@
 //! Endpoints over a network in virtual time.
 
+mod domains;
 mod liveness;
+mod lost;
 mod network;
 mod opened;
 mod parts;
@@ -350,7 +352,7 @@ fn memory_is_written_read_and_changed() {
         bytes,
         access,
         base,
-        reach: None,
+        open: None,
     };
     net.nodes[1].shared.regions.insert(11, region);
     let far = |address| Far {

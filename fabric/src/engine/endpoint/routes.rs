@@ -11,7 +11,8 @@ use super::super::landing::Destination;
 use super::super::outbox::names;
 use super::super::parcel::Parcel;
 use super::super::pulls;
-use super::super::shared::{Failure, Shared, Why};
+use super::super::renewal::Waiter;
+use super::super::shared::{Failure, Note, Shared, Why};
 use super::super::wire::{Head, Kind, Purpose};
 use super::Endpoint;
 
@@ -19,6 +20,10 @@ impl Endpoint {
     /// Continues what completions and calls have made possible. Returns whether anything moved.
     pub fn advance(&mut self, shared: &mut Shared) -> bool {
         let mut moved = false;
+        while let Some(note) = shared.take_note(self.core.address) {
+            self.noted(shared, &note);
+            moved = true;
+        }
         while self.session.take_own(&mut self.core) {
             self.route(shared);
             moved = true;
@@ -27,6 +32,23 @@ impl Endpoint {
         self.session.pay_owed(&mut self.core);
         self.route(shared);
         moved
+    }
+
+    /// Handles a note of another endpoint of the domain.
+    fn noted(&mut self, shared: &mut Shared, note: &Note) {
+        let core = &mut self.core;
+        let (peer, head) = (note.peer, note.head);
+        if head.kind == Kind::Renew {
+            let endpoint = note.from;
+            let waiter = Waiter { endpoint, peer };
+            self.renewal.renew(core, shared, waiter, &head);
+        } else {
+            core.actions.push_back(match core.peers[peer].is_self {
+                true => Action::Renewed(peer, head),
+                false => Action::Tell(peer, head),
+            });
+        }
+        self.route(shared);
     }
 
     /// Handles a completion of the NIC.
@@ -83,6 +105,8 @@ impl Endpoint {
             self.registration.completed(core, number, is_opened, ended);
         } else if is_opened {
             self.offers.registered(core, number, ended);
+        } else if number & names::RANGE != 0 {
+            self.offers.range_closed(core, shared, number);
         }
     }
 
@@ -177,7 +201,7 @@ impl Endpoint {
             Action::Pulled(peer, head, into, failure) => {
                 self.pulled(shared, (peer, &head), into, failure);
             }
-            Action::Renew(peer, head) => self.renewal.renew(core, shared, peer, &head),
+            Action::Renew(peer, head) => self.renew(shared, peer, &head),
             Action::Renewed(peer, head) => self.one_sided.renewed(core, shared, peer, &head),
             Action::Serve(target, service) => {
                 self.one_sided.serve(core, shared, target, service);
@@ -215,10 +239,18 @@ impl Endpoint {
             (Kind::Took, _) => self.offers.took(core, shared, peer, &head),
             (Kind::Read, _) => self.serving.read(core, shared, peer, &head),
             (Kind::Atomic, _) => self.serving.change(core, shared, peer, (head, payload)),
-            (Kind::Renew, _) => self.renewal.renew(core, shared, peer, &head),
+            (Kind::Renew, _) => self.renew(shared, peer, &head),
             (Kind::Renewed, _) => self.one_sided.renewed(core, shared, peer, &head),
             (Kind::Credit | Kind::Lost, _) => {}
         }
+    }
+
+    /// A peer, or this endpoint, wants a new handle of own memory.
+    fn renew(&mut self, shared: &mut Shared, peer: usize, head: &Head) {
+        let core = &mut self.core;
+        let endpoint = core.address;
+        let waiter = Waiter { endpoint, peer };
+        self.renewal.renew(core, shared, waiter, head);
     }
 
     /// A transfer has ended: so does what it was for.
@@ -274,7 +306,10 @@ impl Endpoint {
         self.offers.lose(core, shared, peer, unknown);
         self.pulls.lose(core, peer, unknown);
         self.one_sided.lose(core, shared, peer);
-        self.renewal.lose(peer);
+        self.renewal.lose(core, peer);
+        if lost.why != Why::Departed && !core.is_gone {
+            self.renewal.renew_all(core, shared);
+        }
         self.matching.lose(core, shared, peer, lost);
     }
 }

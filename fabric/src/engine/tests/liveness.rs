@@ -357,6 +357,24 @@ fn what_a_living_sender_gave_up_is_not_waited_for() {
     assert_eq!(net.looks(0, 0), [(3, LOST, Why::Unreachable)]);
 }
 
+/// Nothing is in flight to it: its NIC has taken a whole window, and its program acknowledges none.
+#[test]
+fn messages_that_wait_for_a_window_fail_with_their_peer() {
+    let mut net = all(2);
+    net.settle();
+    net.nodes[1].computes_until = Duration::MAX;
+    (0..40).for_each(|n| net.nodes[0].send(1, 1, n, pattern(8, 0)));
+    net.settle();
+    assert_eq!(net.nodes[0].commands(), 0);
+    net.leave(1);
+    let failed = net.looks(0, 8);
+    let sent = 40 - failed.len();
+    assert!((1..40).contains(&sent), "{failed:?}");
+    let is_told =
+        |(n, error): (usize, &(usize, i32, Why))| *error == (sent + n, LOST, Why::Departed);
+    assert!(failed.iter().enumerate().all(is_told), "{failed:?}");
+}
+
 /// A NIC has receives for four programs.
 #[test]
 fn who_found_no_place_for_receives_has_them_when_another_leaves() {

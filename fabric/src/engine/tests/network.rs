@@ -1,6 +1,7 @@
 //! NICs and a network in virtual time, for endpoints in one thread: everything that happens follows
 //! from a seed.
 
+mod delivery;
 mod dice;
 mod flight;
 mod memory;
@@ -16,7 +17,7 @@ use crate::engine::endpoint::Endpoint;
 use crate::engine::shared::Shared;
 use crate::engine::slots::{SEGMENT, STAGES, STAGES_AT};
 use crate::engine::tests::program;
-use crate::engine::wire::{Address, Kind, PART};
+use crate::engine::wire::{Address, PART};
 use crate::memory::Bytes;
 pub use dice::Dice;
 use flight::{Act, Fate, Flight, Source, Taken};
@@ -97,6 +98,8 @@ pub struct Node {
     pub is_silent: bool,
     /// The program has ended.
     pub is_ended: bool,
+    /// The program whose registered memory is also this one's: both are endpoints of one domain.
+    pub domain: usize,
 }
 
 enum Event {
@@ -161,7 +164,7 @@ impl Network {
                 incarnation: (network.dice.below(1 << 16) as u32) << 16 | number as u32,
             };
             network.domains.push(Domain::stages(number));
-            network.nodes.push(Node::new(address, reaches_own));
+            network.nodes.push(Node::new(address, reaches_own, number));
         }
         let addresses: Vec<_> = network.nodes.iter().map(|n| n.endpoint.address()).collect();
         let all = network.nodes.iter_mut().map(|node| &mut node.shared);
@@ -218,11 +221,30 @@ impl Network {
 
     /// One program handles what its NIC has for it, and its NIC takes commands.
     pub fn turn(&mut self, at: usize) -> bool {
-        let node = &mut self.nodes[at];
+        let node = &self.nodes[at];
         if node.is_ended || self.now < node.computes_until {
             return false;
         }
-        let mut moved = false;
+        let moved = self.in_domain(at, Self::handle_all);
+        moved | self.take_commands(at)
+    }
+
+    /// Calls `call` for an endpoint while it has the registered memory of its domain.
+    pub fn in_domain<T>(&mut self, at: usize, call: impl FnOnce(&mut Self, usize) -> T) -> T {
+        let domain = self.nodes[at].domain;
+        let swap = |net: &mut Self| {
+            if let Ok([one, other]) = net.nodes.get_disjoint_mut([at, domain]) {
+                one.shared.swap_domain(&mut other.shared);
+            }
+        };
+        swap(self);
+        let done = call(self, at);
+        swap(self);
+        done
+    }
+
+    fn handle_all(&mut self, at: usize) -> bool {
+        let (node, mut moved) = (&mut self.nodes[at], false);
         while let Some(completion) = node.completions.pop_front() {
             node.under_way -= 1;
             node.endpoint
@@ -232,7 +254,7 @@ impl Network {
         moved |= node.endpoint.advance(&mut node.shared);
         node.endpoint.handle_timeout(&mut node.shared, self.now);
         node.endpoint.check();
-        moved | self.take_commands(at)
+        moved
     }
 
     fn take_commands(&mut self, at: usize) -> bool {
@@ -274,8 +296,6 @@ impl Network {
             }
         }
     }
-
-    // ---- Requests ---------------------------------------------------------------------------
 
     fn depart(&mut self, from: usize, name: u64, taken: Taken) {
         let (act, source) = match taken {
@@ -456,76 +476,11 @@ impl Network {
         Ok(0)
     }
 
-    // ---- Messages ---------------------------------------------------------------------------
-
-    fn post_receive(&mut self, at: usize, name: u64, into: Local) {
-        let here = self.nodes[at].endpoint.address().processor;
-        let at_nic = self
-            .nodes
-            .iter()
-            .filter(|node| node.endpoint.address().processor == here);
-        let posted: usize = at_nic.map(|node| node.receives.len()).sum();
-        if posted >= self.most_receives {
-            return self.answer(at, name, Err(Status::TooMany), Duration::ZERO);
-        }
-        self.nodes[at].receives.push_back((name, into));
-        if let Some(flight) = self.nodes[at].arrived.pop_front() {
-            self.arrive(flight);
-        }
-    }
-
-    /// The oldest message that waits for a receive has waited long enough.
-    fn give_up(&mut self, to: usize) {
-        let arrived = &mut self.nodes[to].arrived;
-        let is_due = |flight: &Flight| self.now >= flight.since + DELIVERY;
-        if let Some(flight) = arrived.pop_front_if(|flight| is_due(flight))
-            && flight.fate != Fate::Late
-        {
-            let status = match flight.fate {
-                Fate::Fine => Status::NoReceive,
-                _ => Status::TimedOut,
-            };
-            self.answer(flight.from, flight.name, Err(status), Duration::ZERO);
-        }
-    }
-
-    /// Delivers a message, or has it wait for a receive: `None`.
-    fn deliver(&mut self, flight: Flight, processor: u16, member: u8) -> Option<Ended> {
-        let to = self.nodes.iter().position(|node| {
-            let address = node.endpoint.address();
-            (address.processor, address.member) == (processor, member)
-        });
-        let Some(to) = to else {
-            return Some(Err(Status::NoProcessor));
-        };
-        let node = &mut self.nodes[to];
-        if node.is_ended || node.receives.is_empty() {
-            node.arrived.push_back(flight);
-            self.after(DELIVERY, Event::GiveUp(to));
-            return None;
-        }
-        if self.harm == Some(Harm::Swallow) && self.dice.chance(200) {
-            return Some(Ok(0));
-        }
-        if self.harm == Some(Harm::Discreet) && flight.data[0] == Kind::Lost as u8 {
-            return Some(Ok(0));
-        }
-        let (name, into) = node.receives.pop_front()?;
-        let mut data = flight.data;
-        if self.harm == Some(Harm::Flip)
-            && let Some(last) = data.get_mut(96..).and_then(<[u8]>::last_mut)
-        {
-            *last ^= 0x10;
-        }
-        let received = Completion::Received {
-            name,
-            status: Status::Done,
-            processor: self.nodes[flight.from].endpoint.address().processor,
-            bytes: data.len() as u64,
-        };
-        self.store(to, into, &data).expect("the receive is its own");
-        self.after(Duration::ZERO, Event::End(to, received, None));
-        Some(Ok(0))
+    /// The open handles of a program.
+    pub fn open_handles(&self, at: usize) -> Vec<usize> {
+        let all = self.domains.iter().enumerate();
+        let open = all.filter(|(_, domain)| domain.is_open && domain.owner == at);
+        open.map(|(handle, _)| handle).collect()
     }
 
     /// A program ends: its NIC forgets it.
@@ -564,7 +519,7 @@ impl Domain {
 }
 
 impl Node {
-    fn new(address: Address, reaches_own: bool) -> Self {
+    fn new(address: Address, reaches_own: bool, domain: usize) -> Self {
         let segment = Memory(Arc::new(Mutex::new(vec![0; SEGMENT as usize])));
         let mut endpoint = Endpoint::new(address, Box::new(segment.clone()), reaches_own);
         Self {
@@ -579,6 +534,7 @@ impl Node {
             computes_until: Duration::ZERO,
             is_silent: false,
             is_ended: false,
+            domain,
         }
     }
 }

@@ -2,29 +2,35 @@
 
 use super::*;
 use crate::engine::reach::Reach;
+use crate::engine::shared::Open;
 use crate::engine::slots::STAGES;
 use crate::memory::Arena;
 
-/// Two programs; the second one has opened memory of `bytes` bytes.
-struct Opened {
-    net: Network,
-    region: Bytes,
-    key: u64,
+/// Programs, the second of which has opened memory.
+pub struct Opened {
+    pub net: Network,
+    pub region: Bytes,
+    pub key: u64,
     arena: Arena,
 }
 
 impl Opened {
-    fn new(bytes: usize) -> Self {
-        let mut net = Network::new(&[0, 1], 1, true);
+    /// Two programs.
+    pub fn new(bytes: usize) -> Self {
+        Self::by(Network::new(&[0, 1], 1, true), 1, bytes)
+    }
+
+    /// The memory belongs to the domain of the second program, and was opened by this one.
+    pub fn by(mut net: Network, opener: usize, bytes: usize) -> Self {
         let mut arena = Arena::default();
         let region = arena.bytes(0, bytes);
         net.memories.push(region);
         let access = FI_REMOTE_READ | FI_REMOTE_WRITE;
-        let node = &mut net.nodes[1];
+        let node = &mut net.nodes[opener];
         let base = node.endpoint.begin_opening(&region, access);
         let base = base.expect("NICs reach it");
         net.settle();
-        let ended = net.nodes[1].endpoint.ended_registration();
+        let ended = net.nodes[opener].endpoint.ended_registration();
         let Some((Status::Done, handle)) = ended else {
             panic!("{ended:?}");
         };
@@ -32,12 +38,15 @@ impl Opened {
             handle: handle as u16,
             base,
         };
-        let key = reach.key(1);
+        let key = reach.key(1).expect("its numbers are small");
         let opened = Region {
             bytes: region,
             access,
             base: region.address(),
-            reach: Some((reach, 0)),
+            open: Some(Open {
+                reach,
+                by: Some(net.nodes[opener].endpoint.address()),
+            }),
         };
         net.nodes[1].shared.regions.insert(key, opened);
         Self {
@@ -48,14 +57,14 @@ impl Opened {
         }
     }
 
-    fn lend(&mut self, bytes: &[u8]) -> Bytes {
+    pub fn lend(&mut self, bytes: &[u8]) -> Bytes {
         let memory = self.arena.bytes(0, bytes.len());
         Pieces::One(memory).fill(0, bytes);
         self.net.memories.push(memory);
         memory
     }
 
-    fn far(&self, at: u64) -> Far {
+    pub fn far(&self, at: u64) -> Far {
         Far {
             number: 1,
             address: self.region.address() + at,
@@ -103,7 +112,7 @@ fn stages_of_puts_go_to_the_transfers_that_wait_for_some() {
 }
 
 /// Closes registered memory, as the program does.
-fn close(net: &mut Network, at: usize, key: u64) {
+pub fn close(net: &mut Network, at: usize, key: u64) {
     let node = &mut net.nodes[at];
     assert!(node.shared.regions.remove(&key).is_some(), "it was open");
     node.endpoint.region_closed(&mut node.shared, key);
@@ -122,12 +131,12 @@ fn writes_to_memory_that_is_closed_end_before_that() {
     assert_eq!(begun, Ok(()));
     let net = &mut opened.net;
     let soon = net.now + Duration::from_secs(1);
-    assert!(net.run(soon, |net| net.nodes[1].endpoint.lands_in(key)));
+    assert!(net.run(soon, |net| net.nodes[1].endpoint.is_using(key)));
     // The answers are lost: the fetches would be repeated.
     net.faults.lost = 1_000;
     close(net, 1, key);
     let late = net.now + Duration::from_secs(5);
-    assert!(net.run(late, |net| !net.nodes[1].endpoint.lands_in(key)));
+    assert!(net.run(late, |net| !net.nodes[1].endpoint.is_using(key)));
     net.faults.lost = 0;
     Pieces::One(opened.region).fill(0, &vec![9; 600_000]);
     net.run(net.now + Duration::from_secs(20), |_| false);
@@ -152,7 +161,7 @@ fn reads_of_memory_that_is_closed_end() {
         bytes,
         access: FI_REMOTE_READ,
         base: 0,
-        reach: None,
+        open: None,
     };
     net.nodes[1].shared.regions.insert(11, region);
     let far = Far {

@@ -12,9 +12,7 @@ const OWN: u8 = 0xee;
 fn memory(plan: &Plan, context: usize, outcome: &Outcome) -> Option<(Pieces, Option<Vec<u8>>)> {
     let number = context & (SEND - 1);
     match context & !(SEND - 1) {
-        // After a failure a peer may still fetch the message.
-        SEND if outcome.is_ok() => Some((plan.messages[number].bytes.clone(), None)),
-        SEND => None,
+        SEND => Some((plan.messages[number].bytes.clone(), None)),
         RECEIVE => {
             let into = plan.receives[number].into.clone();
             let received = outcome.as_ref().ok().map(|(entry, _)| {

@@ -1,6 +1,8 @@
 //! What the programs of a seed do, and what the network does to them.
 
 use super::*;
+use crate::engine::reach::Reach;
+use crate::engine::shared::Open;
 use crate::engine::tests::network::Dice;
 use crate::flags::{FI_ATOMIC, FI_READ, FI_RMA, FI_WRITE};
 use crate::memory::Arena;
@@ -373,7 +375,7 @@ impl Plan {
             let access = FI_REMOTE_READ | FI_REMOTE_WRITE;
             let bytes = self.regions[at];
             let base = net.nodes[at].endpoint.begin_opening(&bytes, access);
-            let mut reach = None;
+            let mut opened = None;
             if let Some(base) = base {
                 let end = net.now + Duration::from_secs(10);
                 net.run(end, |net| {
@@ -384,14 +386,17 @@ impl Plan {
                     return Err(format!("registration at {at} ended with {ended:?}"));
                 };
                 let handle = handle as u16;
-                reach = Some(crate::engine::reach::Reach { handle, base });
+                let reach = Reach { handle, base };
+                let by = Some(net.nodes[at].endpoint.address());
+                let key = net.nodes[at].shared.new_key_of(reach);
+                opened = key.map(|key| (key, Open { reach, by }));
             }
-            let key = reach.map_or(1, |reach| reach.key(1));
+            let key = opened.map_or(1, |(key, _)| key);
             let region = Region {
                 bytes,
                 access,
                 base: bytes.address(),
-                reach: reach.map(|reach| (reach, 0)),
+                open: opened.map(|(_, open)| open),
             };
             net.nodes[at].shared.regions.insert(key, region);
             self.keys.push(key);
