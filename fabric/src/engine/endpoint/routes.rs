@@ -169,11 +169,18 @@ impl Endpoint {
     }
 
     /// Hands what parts want of each other to the parts that carry it out, in order, and free
-    /// stages to the transfers that wait for some.
+    /// stages to the transfers that wait for some. What an action leads to comes before the next
+    /// one: of two messages that arrive together, the first may begin what the second ends.
     pub(super) fn route(&mut self, shared: &mut Shared) {
         loop {
             while let Some(action) = self.core.actions.pop_front() {
+                if self.core.actions.is_empty() {
+                    self.carry_out(shared, action);
+                    continue;
+                }
+                let later = std::mem::take(&mut self.core.actions);
                 self.carry_out(shared, action);
+                self.core.actions.extend(later);
             }
             if !self.offers.feed(&mut self.core) {
                 return;

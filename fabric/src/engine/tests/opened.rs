@@ -150,8 +150,8 @@ fn writes_to_memory_that_is_closed_end_before_that() {
     assert_eq!(net.nodes[1].endpoint.count("pulls"), 0);
 }
 
-#[test]
-fn reads_of_memory_that_is_closed_end() {
+/// The first program reads long memory of the second one.
+fn with_a_long_read() -> Network {
     let mut net = all(2);
     let memory = Pieces::leaked(vec![0; 12 * PART]);
     let Pieces::One(bytes) = memory else {
@@ -174,12 +174,42 @@ fn reads_of_memory_that_is_closed_end() {
     } = &mut net.nodes[0];
     let into = Pieces::leaked(vec![0; 12 * PART]);
     assert_eq!(endpoint.read(shared, far, into, op(1, 0)), Ok(()));
-    let soon = net.now + Duration::from_secs(1);
-    assert!(net.run(soon, |net| net.nodes[1].endpoint.count("stages") > 1));
-    close(&mut net, 1, 11);
-    net.settle();
+    net
+}
+
+/// Nothing is left of a read of closed memory.
+fn has_ended(net: &mut Network) {
     assert_eq!(net.nodes[0].errors(), [(1, libc::EREMOTEIO, Why::Refused)]);
     for (at, kind) in [(0, "pulls"), (0, "requests"), (1, "offers"), (1, "stages")] {
         assert_eq!(net.nodes[at].endpoint.count(kind), 0, "{kind} at {at}");
     }
+}
+
+#[test]
+fn reads_of_memory_that_is_closed_end() {
+    let mut net = with_a_long_read();
+    let soon = net.now + Duration::from_secs(1);
+    assert!(net.run(soon, |net| net.nodes[1].endpoint.count("stages") > 1));
+    close(&mut net, 1, 11);
+    net.settle();
+    has_ended(&mut net);
+}
+
+/// The announcement is lost at first, and arrives together with the end of the transfer.
+#[test]
+fn an_announcement_and_its_end_may_arrive_together() {
+    let mut net = with_a_long_read();
+    net.turn(1);
+    net.nodes[1].computes_until = Duration::MAX;
+    net.settle();
+    net.nodes[1].computes_until = Duration::ZERO;
+    net.faults.lost = 1_000;
+    net.turn(1);
+    net.faults.lost = 0;
+    assert_eq!(net.nodes[1].endpoint.count("offers"), 1);
+    close(&mut net, 1, 11);
+    net.settle();
+    assert_eq!(net.nodes[0].endpoint.count("held"), 1);
+    net.run(net.now + Duration::from_secs(5), |_| false);
+    has_ended(&mut net);
 }
