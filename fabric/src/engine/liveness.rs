@@ -22,7 +22,7 @@ use super::action::Action;
 use super::clock::TICK;
 use super::core::Core;
 use super::outbox::Outgoing;
-use super::peers::PerPeer;
+use super::peers::{Peer, PerPeer};
 use super::shared::{Failure, Shared, Why};
 use super::slots::PROBES_AT;
 
@@ -93,11 +93,9 @@ impl Pulse {
     }
 }
 
-/// Whether a lost peer knows that it is lost.
+/// When a lost peer is probed, until it knows that it is lost.
 #[derive(Clone, Copy, Debug, Default)]
 struct Notice {
-    /// The peer knows, or has given this endpoint up.
-    is_known: bool,
     /// The check at which the peer is probed next.
     at: u32,
     /// Checks between the last two probes.
@@ -207,12 +205,14 @@ impl Liveness {
     pub(super) fn probe_lost(&mut self, core: &mut Core) {
         let checks = core.clock.checks();
         for peer in 0..core.peers.len() {
-            let failure = core.peers[peer].failed;
-            if failure.is_none_or(|failure| failure.why == Why::Departed) {
+            let Peer {
+                failed, is_told, ..
+            } = core.peers[peer];
+            if is_told || failed.is_none_or(|failure| failure.why == Why::Departed) {
                 continue;
             }
             let (pulse, notice) = self.pulses.of(peer);
-            if !notice.is_known && checks >= notice.at {
+            if checks >= notice.at {
                 notice.every = (2 * notice.every).clamp(ASK_EVERY, NOTIFY_EVERY);
                 notice.at = checks.saturating_add(notice.every);
                 if pulse.under_way == 0 {
@@ -223,24 +223,19 @@ impl Liveness {
     }
 
     /// A lost peer lives: it must learn that it is lost, to fail what waits for this endpoint.
-    pub(super) fn lost_lives(&mut self, core: &mut Core, peer: usize) {
+    pub(super) fn lost_lives(&self, core: &mut Core, peer: usize) {
         debug_assert!(
             core.peers[peer].failed.is_some(),
             "only the lost are notified"
         );
-        if !self.pulses.of(peer).1.is_known {
+        if !core.peers[peer].is_told {
             core.actions.push_back(Action::Notify(peer));
         }
     }
 
-    /// A lost peer knows that it is lost.
-    pub(super) fn notified(&mut self, peer: usize) {
-        self.pulses.of(peer).1.is_known = true;
-    }
-
     /// A peer has given this endpoint up.
-    pub(super) fn lost_by(&mut self, core: &mut Core, peer: usize) {
-        self.notified(peer);
+    pub(super) fn lost_by(&self, core: &mut Core, peer: usize) {
+        core.actions.push_back(Action::Notified(peer));
         let failure = Failure {
             errno: libc::EHOSTUNREACH,
             why: Why::Unreachable,
@@ -284,7 +279,7 @@ impl Liveness {
             Status::NoHandle | Status::WrongKey | Status::OutOfBounds | Status::Forbidden
                 if failed.is_some() =>
             {
-                self.notified(peer);
+                core.actions.push_back(Action::Notified(peer));
             }
             Status::NoHandle | Status::WrongKey | Status::OutOfBounds | Status::Forbidden => {
                 let failure = Failure {

@@ -18,6 +18,8 @@ use crate::memory::Pieces;
 
 /// Maximum number of staged parts of one matched transfer.
 const STAGED: usize = 4;
+/// Maximum number of stages kept for lost peers that may still fetch them.
+const MOST_KEPT: usize = STAGES / 4;
 
 /// A transfer that this endpoint has announced.
 #[derive(Debug)]
@@ -49,6 +51,9 @@ pub struct Offers {
     /// Transfers that wait for a stage.
     hungry: VecDeque<u64>,
     ranges: Ranges,
+    /// Peers and stages of failed transfers: such a peer, if it lives and does not know that it is
+    /// lost, would fetch what another transfer stages there.
+    kept: VecDeque<(usize, usize)>,
 }
 
 impl Offers {
@@ -82,7 +87,14 @@ impl Offers {
         }
         let users = self.all.values().filter(|offer| offer.range.is_some());
         assert_eq!(self.ranges.users(), users.count(), "each user leaves once");
-        self.all.values().map(|offer| offer.staged.len()).sum()
+        let staged: usize = self.all.values().map(|offer| offer.staged.len()).sum();
+        staged + self.kept.len()
+    }
+
+    /// Stages of failed transfers.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.kept.len()
     }
 
     /// Announces a transfer; its operation completes when all of it was taken.
@@ -278,6 +290,18 @@ impl Offers {
             return;
         };
         let failure = *offer.failure.get_or_insert(failure);
+        let peer = &core.peers[offer.peer];
+        let is_lost = peer.failed.is_some_and(|lost| lost.why != Why::Departed);
+        if is_lost && !peer.is_told && !core.is_gone {
+            let staged = offer.staged.drain(..);
+            self.kept
+                .extend(staged.map(|(_, stage)| (offer.peer, stage)));
+            while self.kept.len() > MOST_KEPT
+                && let Some((_, stage)) = self.kept.pop_front()
+            {
+                free(core, stage);
+            }
+        }
         free_stages(core, offer, |_| true);
         if let Some(range) = offer.range
             && matches!(offer.source, Source::Program(_))
@@ -299,6 +323,16 @@ impl Offers {
             };
             shared.failed(&core.binds, &op, entry, failure, 0);
         }
+    }
+
+    /// A lost peer fetches nothing any more.
+    pub(super) fn release(&mut self, core: &mut Core, peer: usize) {
+        self.kept.retain(|&(its, stage)| {
+            if its == peer {
+                free(core, stage);
+            }
+            its != peer
+        });
     }
 
     /// A peer is lost: what was announced to it fails.
@@ -378,12 +412,16 @@ fn stage(core: &mut Core, offer: &mut Offer) -> Option<Head> {
     })
 }
 
+fn free(core: &mut Core, stage: usize) {
+    let freed = core.stages.remove(stage);
+    debug_assert!(freed.is_some(), "a stage is freed once");
+}
+
 fn free_stages(core: &mut Core, offer: &mut Offer, of: impl Fn(u32) -> bool) {
     offer.staged.retain(|&(part, stage)| {
         let goes = of(part);
         if goes {
-            let freed = core.stages.remove(stage);
-            debug_assert!(freed.is_some(), "a stage is freed once");
+            free(core, stage);
         }
         !goes
     });

@@ -14,6 +14,9 @@ pub struct Peer {
     pub is_self: bool,
     /// Why the peer is lost, if it is.
     pub failed: Option<Failure>,
+    /// Whether the peer, if it is lost, waits for this endpoint no more: it knows that it is lost,
+    /// has given this endpoint up, or has ended.
+    pub is_told: bool,
     /// Whether the peer has given a sign of life since the last check that awaited it.
     pub is_heard: bool,
 }
@@ -93,6 +96,11 @@ impl Peers {
     pub fn lose(&mut self, peer: usize, failure: Failure) {
         let old = self.all[peer].failed.replace(failure);
         debug_assert!(old.is_none(), "a peer is lost once");
+    }
+
+    /// A peer waits for this endpoint no more.
+    pub fn tell(&mut self, peer: usize) {
+        self.all[peer].is_told = true;
     }
 
     /// A peer gave a sign of life.

@@ -218,7 +218,10 @@ impl Endpoint {
             }
             Action::LostLives(peer) => self.liveness.lost_lives(core, peer),
             Action::LostBy(peer) => self.liveness.lost_by(core, peer),
-            Action::Notified(peer) => self.liveness.notified(peer),
+            Action::Notified(peer) => {
+                core.peers.tell(peer);
+                self.offers.release(core, peer);
+            }
             Action::Lose(peer, failure) => self.lose(shared, peer, failure),
             Action::Forget(peer, lost, unknown) => self.forget(shared, peer, lost, unknown),
         }

@@ -105,6 +105,38 @@ fn messages_that_failed_are_not_fetched() {
     assert!(into.now().iter().all(|&byte| byte == 0));
 }
 
+/// Not even when another message is staged: its stages are kept until the peer knows.
+#[test]
+fn a_message_that_failed_does_not_become_another_one() {
+    let mut net = all(3);
+    net.nodes[0].send(1, 7, 1, pattern(PART, 1));
+    net.settle();
+    lose(&mut net);
+    assert_eq!(net.nodes[0].errors(), [(1, libc::ETIMEDOUT, Why::Unknown)]);
+    net.nodes[0].send(2, 7, 2, pattern(PART, 2));
+    net.settle();
+    // The cut has ended, and the peer has not been told.
+    let into = net.nodes[1].receive(7, 3, PART);
+    assert_eq!(net.wait(1).context, 3);
+    assert_eq!(into.now(), pattern(PART, 1));
+    net.nodes[2].receive(7, 4, PART);
+    assert_eq!([net.wait(2).context, net.wait(0).context], [4, 2]);
+    net.run(net.now + MINUTE, |_| false);
+    assert_eq!(net.nodes[0].endpoint.kept(), 0);
+}
+
+#[test]
+fn stages_kept_for_silent_peers_are_bounded() {
+    let mut net = all(2);
+    (0..48).for_each(|n| net.nodes[0].send(1, 7, n, pattern(PART, n)));
+    net.settle();
+    net.nodes[1].is_silent = true;
+    net.run(net.now + LONG, |_| false);
+    assert_eq!(net.nodes[0].errors().len(), 48);
+    let kept = net.nodes[0].endpoint.kept();
+    assert!((1..=24).contains(&kept), "{kept}");
+}
+
 /// Each peer has a range of its own.
 #[test]
 fn a_loss_does_not_stop_others_that_fetch_the_same_memory() {
