@@ -260,6 +260,11 @@ impl Offers {
         }
     }
 
+    /// Other memory needs a handle, and all are in use.
+    pub(super) fn spare_handle(&mut self, core: &mut Core) {
+        self.ranges.close_idle(core);
+    }
+
     /// Whether NICs may still read registered memory that has been closed.
     pub(super) fn reads(&self, key: u64) -> bool {
         self.ranges.is_closing(Readers::Region(key))

@@ -158,6 +158,16 @@ impl Ranges {
         }
     }
 
+    /// Closes the range without users that was requested longest ago, for its handle.
+    pub(super) fn close_idle(&mut self, core: &mut Core) {
+        let is_idle = |range: &Range| range.users == 0 && matches!(range.state, Opened::Open(_));
+        let all = self.all.iter().enumerate();
+        let idle = all.filter(|(_, range)| is_idle(range));
+        if let Some((slot, _)) = idle.min_by_key(|(_, range)| range.used) {
+            self.close(core, slot);
+        }
+    }
+
     /// Closes all ranges of these readers.
     pub(super) fn close_all(&mut self, core: &mut Core, readers: Readers) {
         for slot in 0..self.all.len() {

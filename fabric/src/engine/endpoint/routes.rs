@@ -99,6 +99,9 @@ impl Endpoint {
         let core = &mut self.core;
         if number & names::RENEWAL != 0 {
             let number = number & !names::RENEWAL;
+            if is_opened && ended.0 == Status::TooMany {
+                self.offers.spare_handle(core);
+            }
             self.renewal
                 .completed(core, shared, number, is_opened, ended);
         } else if number & names::AWAITED != 0 {

@@ -123,6 +123,8 @@ pub struct Network {
     pub cuts: BTreeMap<(u16, u16), Duration>,
     /// Maximum number of receives that programs of one NIC have posted.
     pub most_receives: usize,
+    /// Maximum number of handles of a program.
+    pub most_handles: usize,
     /// Memory of programs that NICs reach.
     pub memories: Vec<Bytes>,
     /// Registered memory of all, by handle.
@@ -149,6 +151,7 @@ impl Network {
             harm: None,
             cuts: BTreeMap::new(),
             most_receives: 1024,
+            most_handles: 512,
             memories: Vec::new(),
             domains: Vec::new(),
             events: BTreeMap::new(),
@@ -413,6 +416,9 @@ impl Network {
                 Some(ended) => ended,
                 None => return,
             },
+            Act::Open(..) if self.open_handles(from).len() >= self.most_handles => {
+                Err(Status::TooMany)
+            }
             Act::Open(part, access) => {
                 self.domains.push(Domain {
                     owner: from,

@@ -213,3 +213,43 @@ fn an_announcement_and_its_end_may_arrive_together() {
     net.run(net.now + Duration::from_secs(5), |_| false);
     has_ended(&mut net);
 }
+
+/// All handles are in use when memory is to be opened again: that of an idle range is taken.
+#[test]
+fn idle_ranges_spare_their_handle_for_memory_that_is_renewed() {
+    let mut opened = Opened::new(64);
+    let bytes = pattern(PART, 1);
+    let from = Pieces::One(opened.lend(&bytes));
+    let into = Pieces::One(opened.lend(&vec![0; PART]));
+    let put = Pieces::One(opened.lend(&pattern(64, 2)));
+    let far = opened.far(0);
+    let net = &mut opened.net;
+    // The stages, the region, and a range that stays open after its message.
+    net.most_handles = 3;
+    let (mut posted, _) = program::posted(1, 7, 0);
+    posted.into = into;
+    let Node {
+        shared, endpoint, ..
+    } = &mut net.nodes[0];
+    endpoint.receive(shared, true, posted, false);
+    let Node {
+        shared, endpoint, ..
+    } = &mut net.nodes[1];
+    let message = (Some(7), None);
+    let begun = endpoint.send(shared, 0, from, message, op(2, FI_SEND));
+    assert_eq!(begun, Ok(()));
+    assert_eq!([net.wait(1).context, net.wait(0).context], [2, 1]);
+    assert_eq!(net.open_handles(1).len(), 3);
+    // One less: the region cannot be opened again as long as the range is open.
+    net.most_handles = 2;
+    let Node {
+        shared, endpoint, ..
+    } = &mut net.nodes[0];
+    let begun = endpoint.write(shared, far, put, None, op(3, 0));
+    assert_eq!(begun, Ok(()));
+    net.faults.lost = 1_000;
+    net.turn(0);
+    net.faults.lost = 0;
+    assert_eq!(net.wait(0).context, 3);
+    assert_eq!(Pieces::One(opened.region).now(), pattern(64, 2));
+}

@@ -29,6 +29,8 @@ pub struct Extras {
     pub briefs: Vec<Brief>,
     /// Where peeks are made.
     pub peeks: Vec<usize>,
+    /// Handles of each program, including that of the stages, where they are scarce.
+    pub handles: Option<usize>,
     /// Receives that take the place of cancelled ones.
     pub replacements: Vec<(usize, usize)>,
 }
@@ -73,6 +75,9 @@ impl Plan {
         }
         if dice.chance(50) {
             self.draw_burst(dice, span);
+        }
+        if dice.chance(150) {
+            self.extras.handles = Some(1 + dice.below(6) as usize);
         }
     }
 

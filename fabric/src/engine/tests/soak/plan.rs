@@ -396,6 +396,7 @@ impl Plan {
         let mut net = Network::new(&processors, seed ^ 0x5eed, self.reaches_own);
         net.memories = self.memories.clone();
         net.most_receives = self.most_receives;
+        net.most_handles = self.extras.handles.unwrap_or(net.most_handles);
         for (number, &at) in self.extras.companions.iter().enumerate() {
             net.nodes[self.nodes + number].domain = at;
         }
@@ -441,14 +442,17 @@ impl Plan {
                 net.nodes[by].endpoint.ended_registration().is_some()
             });
             let ended = net.nodes[by].endpoint.ended_registration();
-            let Some((Status::Done, handle)) = ended else {
-                return Err(format!("registration at {by} ended with {ended:?}"));
-            };
-            let handle = handle as u16;
-            let reach = Reach { handle, base };
             let by = Some(net.nodes[by].endpoint.address());
-            let key = net.nodes[at].shared.new_key_of(reach);
-            opened = key.map(|key| (key, Open { reach, by }));
+            opened = match ended {
+                Some((Status::Done, handle)) => {
+                    let handle = handle as u16;
+                    let reach = Reach { handle, base };
+                    let key = net.nodes[at].shared.new_key_of(reach);
+                    key.map(|key| (key, Open { reach, by }))
+                }
+                Some((Status::TooMany, _)) => None,
+                _ => return Err(format!("a registration at {at} ended with {ended:?}")),
+            };
         }
         let shared = &mut net.nodes[at].shared;
         let key = opened.map_or_else(|| shared.new_key(), |(key, _)| key);
