@@ -4,8 +4,9 @@
 //! rejects it once that program has ended. So a peer that is awaited and has been silent for two
 //! seconds is probed repeatedly with a get of one word of its memory. After
 //! [`PATIENCE`](super::clock::PATIENCE) more without a reply it is lost, and all operations that
-//! await it fail. Without a limit of patience, only a peer whose program has ended is lost. Nothing
-//! else loses a peer that can be reached: operations are repeated while it lives.
+//! await it fail. Without a limit of patience, silence loses no peer. A program that has ended is
+//! always lost, and so is a peer that has given this endpoint up. Operations on all others are
+//! repeated until they end.
 //!
 //! Time is counted in checks ([`TICK`]) of what has arrived, not by the clock: a machine that was
 //! suspended, or a program that was computing, has not waited.
@@ -206,9 +207,11 @@ impl Liveness {
         let checks = core.clock.checks();
         for peer in 0..core.peers.len() {
             let Peer {
-                failed, is_told, ..
+                failed,
+                is_notified,
+                ..
             } = core.peers[peer];
-            if is_told || failed.is_none_or(|failure| failure.why == Why::Departed) {
+            if is_notified || failed.is_none_or(|failure| failure.why == Why::Departed) {
                 continue;
             }
             let (pulse, notice) = self.pulses.of(peer);
@@ -228,7 +231,7 @@ impl Liveness {
             core.peers[peer].failed.is_some(),
             "only the lost are notified"
         );
-        if !core.peers[peer].is_told {
+        if !core.peers[peer].is_notified {
             core.actions.push_back(Action::Notify(peer));
         }
     }

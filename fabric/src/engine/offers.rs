@@ -297,7 +297,7 @@ impl Offers {
         let failure = *offer.failure.get_or_insert(failure);
         let peer = &core.peers[offer.peer];
         let is_lost = peer.failed.is_some_and(|lost| lost.why != Why::Departed);
-        if is_lost && !peer.is_told && !core.is_gone {
+        if is_lost && !peer.is_notified && !core.is_gone {
             let staged = offer.staged.drain(..);
             self.kept
                 .extend(staged.map(|(_, stage)| (offer.peer, stage)));

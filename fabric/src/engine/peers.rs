@@ -16,7 +16,7 @@ pub struct Peer {
     pub failed: Option<Failure>,
     /// Whether the peer, if it is lost, waits for this endpoint no more: it knows that it is lost,
     /// has given this endpoint up, or has ended.
-    pub is_told: bool,
+    pub is_notified: bool,
     /// Whether the peer has given a sign of life since the last check that awaited it.
     pub is_heard: bool,
 }
@@ -99,8 +99,8 @@ impl Peers {
     }
 
     /// A peer waits for this endpoint no more.
-    pub fn tell(&mut self, peer: usize) {
-        self.all[peer].is_told = true;
+    pub fn notified(&mut self, peer: usize) {
+        self.all[peer].is_notified = true;
     }
 
     /// A peer gave a sign of life.

@@ -222,7 +222,7 @@ impl Endpoint {
             Action::LostLives(peer) => self.liveness.lost_lives(core, peer),
             Action::LostBy(peer) => self.liveness.lost_by(core, peer),
             Action::Notified(peer) => {
-                core.peers.tell(peer);
+                core.peers.notified(peer);
                 self.offers.release(core, peer);
             }
             Action::Lose(peer, failure) => self.lose(shared, peer, failure),

@@ -7,7 +7,7 @@ use crate::engine::clock::{PATIENCE, TICK};
 /// Longer than a silent peer is waited for.
 const LONG: Duration = PATIENCE.saturating_mul(2);
 
-/// Until a lost peer that can be reached has been told.
+/// Until a lost peer that can be reached knows that it is lost.
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// The first program is cut off from the second one, which never gives anyone up.
@@ -115,7 +115,7 @@ fn a_message_that_failed_does_not_become_another_one() {
     assert_eq!(net.nodes[0].errors(), [(1, libc::ETIMEDOUT, Why::Unknown)]);
     net.nodes[0].send(2, 7, 2, pattern(PART, 2));
     net.settle();
-    // The cut has ended, and the peer has not been told.
+    // The cut has ended, and the peer does not know that it is lost.
     let into = net.nodes[1].receive(7, 3, PART);
     assert_eq!(net.wait(1).context, 3);
     assert_eq!(into.now(), pattern(PART, 1));
