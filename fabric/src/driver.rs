@@ -14,7 +14,7 @@ use phitwire_client::{AttachError, Error, Mapping, Nic, Options, attach};
 use crate::engine::core::Segment;
 use crate::engine::endpoint::Endpoint;
 use crate::engine::reach::{LINE, Reach};
-use crate::engine::shared::Shared;
+use crate::engine::shared::{Open, Shared};
 use crate::engine::slots::{SEGMENT, STAGES, STAGES_AT, Slab};
 use crate::engine::wire::{Address, PART};
 use crate::memory::Bytes;
@@ -144,7 +144,7 @@ impl Driver {
                     format!("its memory cannot be registered: {error}"),
                 )
             })?;
-        let reaches_own = place.reach && reaches_own(&mut nic).is_some();
+        let reaches_own = place.reach && reaches_own(&mut nic);
         let address = Address {
             processor: nic.processor(),
             member: nic.member(),
@@ -261,30 +261,34 @@ impl Driver {
         }
     }
 
-    /// Opens memory to peers; `None` if NICs cannot reach it.
+    /// Opens memory to peers and returns its key; `None` if NICs cannot reach it.
     pub fn open_memory(
         &mut self,
         shared: &mut Shared,
         bytes: &Bytes,
         access: u64,
-    ) -> Option<Reach> {
+    ) -> Option<(u64, Open)> {
         let base = self.endpoint.begin_opening(bytes, access)?;
-        match self.wait_for_registration(shared)? {
-            (Status::Done, handle) => Some(Reach {
-                handle: u16::try_from(handle).ok()?,
-                base,
-            }),
-            _ => None,
-        }
+        let (Status::Done, handle) = self.wait_for_registration(shared)? else {
+            return None;
+        };
+        let handle = u16::try_from(handle).ok()?;
+        let reach = Reach { handle, base };
+        let Some(key) = shared.new_key_of(reach) else {
+            self.close_memory(shared, handle);
+            return None;
+        };
+        let by = Some(self.endpoint.address());
+        Some((key, Open { reach, by }))
     }
 
-    /// Ends transfers from and to registered memory that has been removed. Waits until the NIC no
-    /// longer writes it on their behalf.
+    /// Ends transfers from and to registered memory that has been removed. Waits until NICs no
+    /// longer access it.
     pub fn end_transfers(&mut self, shared: &mut Shared, key: u64) {
         self.endpoint.region_closed(shared, key);
         self.issue(shared);
         let (mut patience, mut asleep) = (Patience::new(attach::PATIENCE), Duration::ZERO);
-        while self.endpoint.lands_in(key)
+        while self.endpoint.is_using(key)
             && !self.endpoint.is_gone()
             && patience.left(asleep).is_some()
         {
@@ -354,16 +358,15 @@ fn register(nic: &mut Nic, part: Local) -> Result<Result<u16, Status>, String> {
     }
 }
 
-/// The handle of some memory of the program's own, closed again; `None` if the NIC cannot reach
-/// it.
-fn reaches_own(nic: &mut Nic) -> Option<u16> {
+/// Whether the NIC can reach the program's own memory: opens some, and closes it again.
+fn reaches_own(nic: &mut Nic) -> bool {
     static PROBE: [u64; 16] = [0; 16];
     let at = (&raw const PROBE).addr() as u64;
     let part = Local::own(at.next_multiple_of(LINE), LINE);
-    let handle = register(nic, part).ok()?.ok()?;
-    nic.deregister(0, handle).ok()?;
-    nic.wait(Some(attach::PATIENCE)).ok()??;
-    Some(handle)
+    let Ok(Ok(handle)) = register(nic, part) else {
+        return false;
+    };
+    nic.deregister(0, handle).is_ok() && matches!(nic.wait(Some(attach::PATIENCE)), Ok(Some(_)))
 }
 
 /// A number that the next program at this address will not have.

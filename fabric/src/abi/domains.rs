@@ -10,7 +10,7 @@ use super::*;
 use crate::driver::{Domain, State};
 use crate::engine::access::MOST_ELEMENT_BYTES;
 use crate::engine::elements::{Form, is_valid, size_of_type};
-use crate::engine::shared::Region;
+use crate::engine::shared::{Open, Region};
 use crate::memory::Bytes;
 use crate::place::Place;
 
@@ -93,18 +93,16 @@ fn add(
         let State {
             shared, endpoints, ..
         } = state;
-        let mut key = requested;
-        let mut reach = None;
-        if own.gives_keys {
-            key = shared.next_key;
-            shared.next_key += 1;
-        }
-        if own.gives_keys && own.is_virtual {
-            reach = endpoints.first_mut().and_then(|(slot, driver)| {
-                Some((driver.open_memory(shared, &bytes, access)?, slot))
-            });
-            key = reach.map_or(key, |(reach, _)| reach.key(key));
-        }
+        let opened = endpoints
+            .iter_mut()
+            .next()
+            .filter(|_| own.gives_keys && own.is_virtual)
+            .and_then(|driver| driver.open_memory(shared, &bytes, access));
+        let (key, open) = match opened {
+            Some((key, open)) => (key, Some(open)),
+            None if own.gives_keys => (shared.new_key(), None),
+            None => (requested, None),
+        };
         if shared.regions.contains_key(&key) {
             return Err(FI_ENOKEY);
         }
@@ -114,7 +112,7 @@ fn add(
             bytes,
             access,
             base,
-            reach,
+            open,
         };
         shared.regions.insert(key, region);
         Ok(key)
@@ -196,10 +194,12 @@ unsafe extern "C" fn close_region(fid: *mut c_void) -> c_int {
         within(domain, |state| {
             let region = state.shared.regions.remove(key);
             // Memory without a handle at the moment is closed by then: the NIC answers in order.
-            if let Some((reach, slot)) = region.and_then(|region| region.reach)
-                && let Some(driver) = state.endpoints.get_mut(slot)
-            {
-                driver.close_memory(&mut state.shared, reach.handle);
+            if let Some(Open { reach, by }) = region.and_then(|region| region.open) {
+                let mut drivers = state.endpoints.iter_mut();
+                let opener = drivers.find(|driver| Some(driver.endpoint.address()) == by);
+                if let Some(driver) = opener {
+                    driver.close_memory(&mut state.shared, reach.handle);
+                }
             }
             for driver in state.endpoints.iter_mut() {
                 driver.end_transfers(&mut state.shared, *key);

@@ -96,6 +96,7 @@ unsafe extern "C" fn close(fid: *mut c_void) -> c_int {
         within(&own.domain, |state| {
             if let Some(mut driver) = state.endpoints.remove(own.slot) {
                 driver.drain(&mut state.shared);
+                driver.endpoint.close(&mut state.shared);
             }
             Ok(())
         })

@@ -5,10 +5,9 @@
 mod fake;
 
 use super::*;
-use crate::engine::matching::Posted;
-use crate::engine::shared::{Binds, Entry, Op, Queue, Vector, Why};
+use crate::engine::shared::{Entry, Why};
 use crate::engine::slots::RECEIVES;
-use crate::flags::{FI_RECV, FI_SEND, FI_TAGGED};
+use crate::engine::tests::program::{self, pattern};
 use crate::memory::Pieces;
 use fake::Fake;
 
@@ -29,15 +28,7 @@ fn all_at(doors: &[PathBuf]) -> Vec<One> {
             reach: false,
         };
         let mut driver = Driver::attach(&place).expect("there is a door");
-        let mut shared = Shared::default();
-        let queue = shared.queues.insert(Queue::default());
-        let queue = queue.expect("there is room");
-        *driver.endpoint.binds_mut() = Binds {
-            vector: shared.vectors.insert(Vector::default()),
-            transmit: Some((queue, false)),
-            receive: Some((queue, false)),
-            ..Binds::default()
-        };
+        let shared = program::bind(&mut driver.endpoint);
         One { shared, driver }
     };
     let mut all: Vec<_> = doors.iter().map(attach).collect();
@@ -45,26 +36,8 @@ fn all_at(doors: &[PathBuf]) -> Vec<One> {
         .iter()
         .map(|one| one.driver.endpoint.address())
         .collect();
-    for one in &mut all {
-        let vector = one.shared.vectors.get_mut(0).expect("it is there");
-        addresses.iter().for_each(|&address| {
-            vector.insert(address);
-        });
-    }
+    program::introduce(all.iter_mut().map(|one| &mut one.shared), &addresses);
     all
-}
-
-fn op(context: usize, flags: u64) -> Op {
-    Op {
-        context,
-        flags,
-        tells: true,
-        tag: 0,
-    }
-}
-
-fn pattern(bytes: usize, seed: usize) -> Vec<u8> {
-    (0..bytes).map(|n| (n * 7 + seed) as u8).collect()
 }
 
 /// Makes all progress until one has a completion.
@@ -95,24 +68,13 @@ fn with_one_that_receives_nothing(fake: &Fake) -> Vec<One> {
 
 impl One {
     fn send(&mut self, to: u64, context: usize, bytes: Vec<u8>) {
-        let op = op(context, FI_SEND | FI_TAGGED);
-        let from = Pieces::leaked(bytes);
         let (endpoint, shared) = (&mut self.driver.endpoint, &mut self.shared);
-        let sent = endpoint.send(shared, to, from, (Some(TAG), None), op);
-        assert_eq!(sent, Ok(()));
+        program::send(endpoint, shared, to, TAG, (context, bytes));
         self.driver.issue(&mut self.shared);
     }
 
     fn receive(&mut self, context: usize, bytes: usize) -> Pieces {
-        let into = Pieces::leaked(vec![0; bytes]);
-        let posted = Posted {
-            op: op(context, FI_RECV | FI_TAGGED),
-            into: into.clone(),
-            tag: TAG,
-            ignore: 0,
-            from: None,
-            multi: None,
-        };
+        let (posted, into) = program::posted(context, TAG, bytes);
         let endpoint = &mut self.driver.endpoint;
         endpoint.receive(&mut self.shared, true, posted, false);
         into
@@ -128,11 +90,7 @@ impl One {
     }
 
     fn errors(&mut self) -> Vec<(usize, i32, Why)> {
-        let queue = self.shared.queues.get_mut(0).expect("it is there");
-        let failed = queue.errors.drain(..);
-        failed
-            .map(|(entry, failure, _)| (entry.context, failure.errno, failure.why))
-            .collect()
+        program::errors(&mut self.shared)
     }
 
     /// Commands in flight, except posted receives.

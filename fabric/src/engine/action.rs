@@ -54,7 +54,7 @@ pub enum Action {
     LostLives(usize),
     /// A peer has given this endpoint up.
     LostBy(usize),
-    /// A lost peer knows that it is lost.
+    /// A peer that is lost waits for this endpoint no more.
     Notified(usize),
     /// The peer is lost: messages to it fail, and then, by [`Self::Forget`], the rest.
     Lose(usize, Failure),

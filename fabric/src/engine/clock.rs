@@ -49,30 +49,11 @@ impl Clock {
         self.checks
     }
 
-    /// Time in checks: it stops while the program does not run.
-    pub(super) const fn now(&self) -> Duration {
-        Duration::from_millis(TICK.as_millis() as u64 * self.checks as u64)
-    }
-
     /// Checks without a reply before a peer is given up; `None`: never.
     pub(super) const fn patience(&self) -> Option<u32> {
         match self.patience {
             0 => None,
             checks => Some(checks),
         }
-    }
-
-    /// Whether peers without a sign of life are given up.
-    pub(super) const fn gives_up(&self) -> bool {
-        self.patience > 0
-    }
-
-    /// Whether to retry an operation first tried at `since`.
-    pub(super) fn is_patient(&self, since: Duration) -> bool {
-        debug_assert!(
-            since <= self.now(),
-            "an operation begins before it is retried"
-        );
-        self.patience == 0 || self.now().saturating_sub(since) < TICK * self.patience
     }
 }

@@ -4,7 +4,9 @@
 //! rejects it once that program has ended. So a peer that is awaited and has been silent for two
 //! seconds is probed repeatedly with a get of one word of its memory. After
 //! [`PATIENCE`](super::clock::PATIENCE) more without a reply it is lost, and all operations that
-//! await it fail.
+//! await it fail. Without a limit of patience, silence loses no peer. A program that has ended is
+//! always lost, and so is a peer that has given this endpoint up. Operations on all others are
+//! repeated until they end.
 //!
 //! Time is counted in checks ([`TICK`]) of what has arrived, not by the clock: a machine that was
 //! suspended, or a program that was computing, has not waited.
@@ -21,7 +23,7 @@ use super::action::Action;
 use super::clock::TICK;
 use super::core::Core;
 use super::outbox::Outgoing;
-use super::peers::PerPeer;
+use super::peers::{Peer, PerPeer};
 use super::shared::{Failure, Shared, Why};
 use super::slots::PROBES_AT;
 
@@ -60,7 +62,8 @@ enum Step {
 impl Pulse {
     /// Checks an awaited peer, which may have given a sign of life since the last check; with
     /// `at_once` it is probed now unless a probe is in flight. Silence of separate waits adds up.
-    const fn check(&mut self, is_heard: bool, patience: u32, at_once: bool) -> Step {
+    /// Without `patience` no silence is long enough to give it up.
+    const fn check(&mut self, is_heard: bool, patience: Option<u32>, at_once: bool) -> Step {
         if is_heard {
             self.silent = 0;
             self.unanswered = 0;
@@ -72,7 +75,10 @@ impl Pulse {
         if at_once && self.under_way == 0 {
             return Step::Ask;
         }
-        if self.silent >= patience.saturating_add(ASK_EVERY) && self.unanswered >= LEAST_ASKED {
+        if let Some(patience) = patience
+            && self.silent >= patience.saturating_add(ASK_EVERY)
+            && self.unanswered >= LEAST_ASKED
+        {
             return Step::GiveUp;
         }
         match self.silent.is_multiple_of(ASK_EVERY) && self.under_way < MOST_ASKED {
@@ -88,11 +94,9 @@ impl Pulse {
     }
 }
 
-/// Whether a lost peer knows that it is lost.
+/// When a lost peer is probed, until it knows that it is lost.
 #[derive(Clone, Copy, Debug, Default)]
 struct Notice {
-    /// The peer knows, or has given this endpoint up.
-    is_known: bool,
     /// The check at which the peer is probed next.
     at: u32,
     /// Checks between the last two probes.
@@ -133,9 +137,7 @@ impl Liveness {
 
     /// Checks the awaited peers: probes those that are silent, and gives up those that stay so.
     pub(super) fn check(&mut self, core: &mut Core, mut awaited: BTreeSet<usize>) {
-        let Some(patience) = core.clock.patience() else {
-            return;
-        };
+        let patience = core.clock.patience();
         awaited.retain(|&peer| {
             let peer = &core.peers[peer];
             !peer.is_self && peer.failed.is_none()
@@ -204,12 +206,16 @@ impl Liveness {
     pub(super) fn probe_lost(&mut self, core: &mut Core) {
         let checks = core.clock.checks();
         for peer in 0..core.peers.len() {
-            let failure = core.peers[peer].failed;
-            if failure.is_none_or(|failure| failure.why == Why::Departed) {
+            let Peer {
+                failed,
+                is_notified,
+                ..
+            } = core.peers[peer];
+            if is_notified || failed.is_none_or(|failure| failure.why == Why::Departed) {
                 continue;
             }
             let (pulse, notice) = self.pulses.of(peer);
-            if !notice.is_known && checks >= notice.at {
+            if checks >= notice.at {
                 notice.every = (2 * notice.every).clamp(ASK_EVERY, NOTIFY_EVERY);
                 notice.at = checks.saturating_add(notice.every);
                 if pulse.under_way == 0 {
@@ -220,24 +226,19 @@ impl Liveness {
     }
 
     /// A lost peer lives: it must learn that it is lost, to fail what waits for this endpoint.
-    pub(super) fn lost_lives(&mut self, core: &mut Core, peer: usize) {
+    pub(super) fn lost_lives(&self, core: &mut Core, peer: usize) {
         debug_assert!(
             core.peers[peer].failed.is_some(),
             "only the lost are notified"
         );
-        if !self.pulses.of(peer).1.is_known {
+        if !core.peers[peer].is_notified {
             core.actions.push_back(Action::Notify(peer));
         }
     }
 
-    /// A lost peer knows that it is lost.
-    pub(super) fn notified(&mut self, peer: usize) {
-        self.pulses.of(peer).1.is_known = true;
-    }
-
     /// A peer has given this endpoint up.
-    pub(super) fn lost_by(&mut self, core: &mut Core, peer: usize) {
-        self.notified(peer);
+    pub(super) fn lost_by(&self, core: &mut Core, peer: usize) {
+        core.actions.push_back(Action::Notified(peer));
         let failure = Failure {
             errno: libc::EHOSTUNREACH,
             why: Why::Unreachable,
@@ -281,7 +282,7 @@ impl Liveness {
             Status::NoHandle | Status::WrongKey | Status::OutOfBounds | Status::Forbidden
                 if failed.is_some() =>
             {
-                self.notified(peer);
+                core.actions.push_back(Action::Notified(peer));
             }
             Status::NoHandle | Status::WrongKey | Status::OutOfBounds | Status::Forbidden => {
                 let failure = Failure {
@@ -334,7 +335,7 @@ mod tests {
                 is_heard = true;
             }
             assert!(pulse.under_way <= MOST_ASKED);
-            match pulse.check(std::mem::take(&mut is_heard), LOOKS, false) {
+            match pulse.check(std::mem::take(&mut is_heard), Some(LOOKS), false) {
                 Step::Nothing => {}
                 Step::Ask => {
                     pulse.asked();

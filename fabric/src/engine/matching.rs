@@ -40,6 +40,8 @@ pub struct Multi {
     /// Messages whose bytes have not arrived yet.
     coming: usize,
     is_full: bool,
+    /// Why the buffer ends with the last of them, if it is no longer posted and not full.
+    ended: Option<Failure>,
 }
 
 /// An unexpected message.
@@ -114,6 +116,14 @@ impl Matching {
         self.least_room = bytes;
     }
 
+    /// Multi-receive buffers that have not ended and are not posted.
+    #[cfg(test)]
+    pub(super) fn left(&self) -> (&'static str, usize) {
+        let posted = self.posted.iter().flatten();
+        let posted = posted.filter(|posted| posted.multi.is_some());
+        ("buffers", self.multis.len() - posted.count())
+    }
+
     /// Checks what holds between the fields.
     #[cfg(test)]
     pub(super) fn check(&self) {
@@ -144,6 +154,7 @@ impl Matching {
                 used: 0,
                 coming: 0,
                 is_full: false,
+                ended: None,
             };
             posted.multi = self.multis.insert(multi);
         }
@@ -174,12 +185,13 @@ impl Matching {
                 return;
             }
         }
-        let failure = self.hopeless(core, &posted);
-        if let Some(failure) = failure {
-            fail(shared, &core.binds, &posted, failure);
-        }
-        if failure.is_none() || posted.is_pool() {
-            self.posted[list].push_back(posted);
+        match self.hopeless(core, &posted) {
+            None => self.posted[list].push_back(posted),
+            Some(failure) if posted.is_pool() => {
+                fail(shared, &core.binds, &posted, failure);
+                self.posted[list].push_back(posted);
+            }
+            Some(failure) => end(&mut self.multis, shared, &core.binds, &posted, failure),
         }
     }
 
@@ -266,15 +278,19 @@ impl Matching {
     ) {
         let mut entry = entry_of(head);
         entry.len = landing.room().min(head.len as usize);
+        let mut ended = None;
         if let Some(slot) = landing.multi
             && let Some(multi) = self.multis.get_mut(slot)
         {
             debug_assert!(multi.coming > 0, "each message ends once");
             multi.coming -= 1;
             entry.buf = landing.address();
-            if multi.is_full && multi.coming == 0 {
+            if multi.coming == 0 && (multi.is_full || multi.ended.is_some()) {
+                ended = multi.ended;
                 self.multis.remove(slot);
-                entry.flags |= FI_MULTI_RECV;
+                if ended.is_none() {
+                    entry.flags |= FI_MULTI_RECV;
+                }
             }
         }
         let over = head.len as usize - entry.len;
@@ -291,6 +307,13 @@ impl Matching {
                 shared.done(&core.binds, &op, entry, source);
             }
             Some(failure) => shared.failed(&core.binds, &landing.op, entry, failure, over),
+        }
+        if let Some(failure) = ended {
+            let entry = Entry {
+                tag: landing.op.tag,
+                ..Entry::default()
+            };
+            shared.failed(&core.binds, &landing.op, entry, failure, 0);
         }
     }
 
@@ -367,21 +390,26 @@ impl Matching {
         failure: Failure,
         which: impl Fn(&Posted) -> bool,
     ) -> usize {
-        let mut failed = 0;
+        let (mut failed, multis) = (0, &mut self.multis);
         for list in &mut self.posted {
             list.retain(|posted| {
-                let goes = which(posted);
-                if goes {
-                    fail(shared, &core.binds, posted, failure);
-                    failed += 1;
+                if !which(posted) {
+                    return true;
                 }
-                !goes || (posted.is_pool() && !core.is_gone)
+                failed += 1;
+                let stays = posted.is_pool() && !core.is_gone;
+                match stays {
+                    true => fail(shared, &core.binds, posted, failure),
+                    false => end(multis, shared, &core.binds, posted, failure),
+                }
+                stays
             });
         }
         failed
     }
 
-    /// Cancels the receive with this context, which fails; false if there is none.
+    /// Cancels the receive with this context, which fails; false if there is none. A buffer in which
+    /// messages are landing fails after them.
     pub fn cancel(&mut self, core: &Core, shared: &mut Shared, context: usize) -> bool {
         for list in &mut self.posted {
             let at = list.iter().position(|posted| posted.op.context == context);
@@ -392,7 +420,7 @@ impl Matching {
                 errno: libc::ECANCELED,
                 why: Why::Plain,
             };
-            fail(shared, &core.binds, &posted, failure);
+            end(&mut self.multis, shared, &core.binds, &posted, failure);
             return true;
         }
         false
@@ -485,6 +513,26 @@ fn fail(shared: &mut Shared, binds: &Binds, posted: &Posted, failure: Failure) {
         ..Entry::default()
     };
     shared.failed(binds, &posted.op, entry, failure, 0);
+}
+
+/// Fails a receive that is no longer posted: now, or after the messages that are landing in it.
+fn end(
+    multis: &mut Slab<Multi>,
+    shared: &mut Shared,
+    binds: &Binds,
+    posted: &Posted,
+    failure: Failure,
+) {
+    if let Some(slot) = posted.multi
+        && let Some(multi) = multis.get_mut(slot)
+    {
+        if multi.coming > 0 {
+            multi.ended = Some(failure);
+            return;
+        }
+        multis.remove(slot);
+    }
+    fail(shared, binds, posted, failure);
 }
 
 fn entry_of(head: &Head) -> Entry {

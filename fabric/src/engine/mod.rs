@@ -71,4 +71,4 @@ pub mod slots;
 pub mod wire;
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

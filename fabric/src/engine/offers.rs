@@ -8,8 +8,9 @@ use phitwire_client::door::Status;
 use super::action::Action;
 use super::core::Core;
 use super::landing::Source;
+use super::outbox::names;
 use super::parcel::{End, Parcel};
-use super::ranges::{Opened, Ranges};
+use super::ranges::{Opened, Ranges, Readers};
 use super::shared::{Entry, Failure, Shared, Why};
 use super::slots::{self, STAGES, STAGES_AT};
 use super::wire::{Head, IN_PLACE, Kind, PART};
@@ -17,6 +18,8 @@ use crate::memory::Pieces;
 
 /// Maximum number of staged parts of one matched transfer.
 const STAGED: usize = 4;
+/// Maximum number of stages kept for lost peers that may still fetch them.
+const MOST_KEPT: usize = STAGES / 4;
 
 /// A transfer that this endpoint has announced.
 #[derive(Debug)]
@@ -37,6 +40,8 @@ struct Offer {
     source: Source,
     /// Whether its memory has been closed. The peer then ends it.
     is_closed: bool,
+    /// Why it fails as soon as its range is closed.
+    failure: Option<Failure>,
 }
 
 /// The announced transfers.
@@ -46,6 +51,9 @@ pub struct Offers {
     /// Transfers that wait for a stage.
     hungry: VecDeque<u64>,
     ranges: Ranges,
+    /// Peers and stages of failed transfers: such a peer, if it lives and does not know that it is
+    /// lost, would fetch what another transfer stages there.
+    kept: VecDeque<(usize, usize)>,
 }
 
 impl Offers {
@@ -79,7 +87,14 @@ impl Offers {
         }
         let users = self.all.values().filter(|offer| offer.range.is_some());
         assert_eq!(self.ranges.users(), users.count(), "each user leaves once");
-        self.all.values().map(|offer| offer.staged.len()).sum()
+        let staged: usize = self.all.values().map(|offer| offer.staged.len()).sum();
+        staged + self.kept.len()
+    }
+
+    /// Stages of failed transfers.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.kept.len()
     }
 
     /// Announces a transfer; its operation completes when all of it was taken.
@@ -109,11 +124,16 @@ impl Offers {
             range: None,
             source,
             is_closed: false,
+            failure: None,
         };
         if let Pieces::One(bytes) = &offer.from
             && !core.peers[peer].is_self
         {
-            offer.range = self.ranges.open(core, bytes);
+            let readers = match source {
+                Source::Program(_) => Readers::Peer(peer),
+                Source::Region(key) => Readers::Region(key),
+            };
+            offer.range = self.ranges.open(core, bytes, readers);
         }
         let is_soon = |range: &usize| self.ranges.state(*range) == Opened::Soon;
         let mut parcel = Parcel::new(offer.head, Vec::new(), End::Offer(id));
@@ -130,7 +150,7 @@ impl Offers {
 
     /// Handles the completion of a range's registration: transfers that wait for it are announced.
     pub(super) fn registered(&mut self, core: &mut Core, number: u64, ended: (Status, u64)) {
-        for id in self.ranges.registered(number, ended) {
+        for id in self.ranges.registered(core, number, ended) {
             if let Some(mut offer) = self.all.remove(&id) {
                 let head = self.announcement(core, &mut offer);
                 core.actions.push_back(Action::Announce(offer.peer, head));
@@ -225,8 +245,33 @@ impl Offers {
         count > 0
     }
 
-    /// The memory of a key has been closed: nothing more of it is staged, and the peers end their
-    /// transfers.
+    /// Handles the completion of a range's closing: transfers that wait for that fail.
+    pub(super) fn range_closed(&mut self, core: &mut Core, shared: &mut Shared, number: u64) {
+        let slot = (number & !names::RANGE) as usize;
+        self.ranges.closed(slot);
+        let all = self.all.iter().filter_map(|(&id, offer)| {
+            let failure = offer.failure.filter(|_| offer.range == Some(slot))?;
+            Some((id, failure))
+        });
+        let mut failed: Vec<_> = all.collect();
+        failed.sort_unstable_by_key(|(id, _)| *id);
+        for (id, failure) in failed {
+            self.fail(core, shared, id, failure);
+        }
+    }
+
+    /// Other memory needs a handle, and all are in use.
+    pub(super) fn spare_handle(&mut self, core: &mut Core) {
+        self.ranges.close_idle(core);
+    }
+
+    /// Whether NICs may still read registered memory that has been closed.
+    pub(super) fn reads(&self, key: u64) -> bool {
+        self.ranges.is_closing(Readers::Region(key))
+    }
+
+    /// The memory of a key has been closed: nothing more of it is staged or open, and the peers end
+    /// their transfers.
     pub(super) fn region_closed(&mut self, core: &mut Core, key: u64) {
         let is_its = |offer: &Offer| matches!(offer.source, Source::Region(its) if its == key);
         let mut closed: Vec<_> = self
@@ -241,14 +286,40 @@ impl Offers {
                 offer.tell_closed(core);
             }
         }
+        self.ranges.close_all(core, Readers::Region(key));
     }
 
-    /// A transfer fails.
+    /// A transfer fails: once its peer, which may live, can no longer fetch it.
     pub(super) fn fail(&mut self, core: &mut Core, shared: &mut Shared, id: u64, failure: Failure) {
+        let Some(offer) = self.all.get_mut(&id) else {
+            return;
+        };
+        let failure = *offer.failure.get_or_insert(failure);
+        let peer = &core.peers[offer.peer];
+        let is_lost = peer.failed.is_some_and(|lost| lost.why != Why::Departed);
+        if is_lost && !peer.is_notified && !core.is_gone {
+            let staged = offer.staged.drain(..);
+            self.kept
+                .extend(staged.map(|(_, stage)| (offer.peer, stage)));
+            while self.kept.len() > MOST_KEPT
+                && let Some((_, stage)) = self.kept.pop_front()
+            {
+                free(core, stage);
+            }
+        }
+        free_stages(core, offer, |_| true);
+        if let Some(range) = offer.range
+            && matches!(offer.source, Source::Program(_))
+            && !core.is_gone
+        {
+            self.ranges.close(core, range);
+            if self.ranges.state(range) == Opened::Closing {
+                return;
+            }
+        }
         let Some(mut offer) = self.all.remove(&id) else {
             return;
         };
-        free_stages(core, &mut offer, |_| true);
         self.leave_range(&mut offer);
         if let Source::Program(op) = offer.source {
             let entry = Entry {
@@ -257,6 +328,16 @@ impl Offers {
             };
             shared.failed(&core.binds, &op, entry, failure, 0);
         }
+    }
+
+    /// A lost peer fetches nothing any more.
+    pub(super) fn release(&mut self, core: &mut Core, peer: usize) {
+        self.kept.retain(|&(its, stage)| {
+            if its == peer {
+                free(core, stage);
+            }
+            its != peer
+        });
     }
 
     /// A peer is lost: what was announced to it fails.
@@ -272,6 +353,9 @@ impl Offers {
         ids.sort_unstable();
         for id in ids {
             self.fail(core, shared, id, failure);
+        }
+        if !core.is_gone {
+            self.ranges.close_all(core, Readers::Peer(peer));
         }
     }
 }
@@ -333,12 +417,16 @@ fn stage(core: &mut Core, offer: &mut Offer) -> Option<Head> {
     })
 }
 
+fn free(core: &mut Core, stage: usize) {
+    let freed = core.stages.remove(stage);
+    debug_assert!(freed.is_some(), "a stage is freed once");
+}
+
 fn free_stages(core: &mut Core, offer: &mut Offer, of: impl Fn(u32) -> bool) {
     offer.staged.retain(|&(part, stage)| {
         let goes = of(part);
         if goes {
-            let freed = core.stages.remove(stage);
-            debug_assert!(freed.is_some(), "a stage is freed once");
+            free(core, stage);
         }
         !goes
     });

@@ -1,8 +1,8 @@
 //! One-sided and atomic operations that NICs carry out: puts, gets, block transfers and atomic
 //! operations on memory that peers have opened ([`Reach`]), without their programs.
 //!
-//! An operation is one or more pieces, each a command. A piece is retried if it is known not to
-//! have been carried out, or if repeating it changes nothing: gets, and puts of one packet whose
+//! An operation is one or more pieces, each a command. While the peer lives, a piece is retried if it
+//! is known not to have been carried out, or if repeating it changes nothing: gets, and puts of one packet whose
 //! answer came damaged. A put without any answer, or a failed one of several packets, may still be
 //! in flight and overwrite a later one, so the memory gets a new handle before it is repeated
 //! ([`parked`]). An atomic operation that may have been carried out fails.
@@ -41,8 +41,6 @@ const MOST_SINGLES: usize = 128;
 const OUTSTANDING: usize = 1024;
 const PROGRAMS: usize = 4;
 const _: () = assert!(MOST_SINGLES + 64 <= OUTSTANDING / (PROGRAMS + 1));
-/// Tries of a piece.
-const TRIES: u32 = 6;
 /// Maximum number of pieces. The program's operations use half of them, those of peers the rest.
 const MOST_PIECES: usize = 1 << 20;
 
@@ -144,6 +142,12 @@ impl OneSided {
         ]
     }
 
+    /// Handles learned from peers.
+    #[cfg(test)]
+    pub(super) fn learned(&self) -> usize {
+        self.handles.len()
+    }
+
     /// Checks what holds between the fields. Returns the stages in use.
     #[cfg(test)]
     pub(super) fn check(&self) -> usize {
@@ -223,20 +227,18 @@ impl OneSided {
             return self.end(core, shared, number);
         }
         for (at, act) in acts {
-            self.add_piece(core, number, at, act);
+            self.add_piece(number, at, act);
         }
         self.issue(core);
     }
 
-    fn add_piece(&mut self, core: &Core, whole: usize, at: Remote, act: Act) {
+    fn add_piece(&mut self, whole: usize, at: Remote, act: Act) {
         let kind = usize::from(act.is_block());
         let piece = Piece {
             whole,
             at,
             act,
-            tries: 0,
             may_have_arrived: false,
-            since: core.clock.now(),
         };
         let slot = self.pieces.insert(piece);
         debug_assert!(slot.is_some(), "there is room for all pieces");
@@ -277,10 +279,8 @@ impl OneSided {
         let Some(piece) = self.pieces.get_mut(slot) else {
             return;
         };
-        piece.tries += 1;
         piece.may_have_arrived |= piece.act.may_have_arrived(status);
         let may_again = piece.act.is_repeatable(status);
-        let is_tried = piece.tries < TRIES || core.clock.is_patient(piece.since);
         let needs_renewal = piece.act.needs_renewal(status);
         let Some(whole) = self.wholes.get(piece.whole) else {
             debug_assert!(false, "an operation outlives its pieces");
@@ -291,7 +291,7 @@ impl OneSided {
             core.peers.heard(peer);
         }
         if core.peers[peer].failed.is_none() {
-            if may_again && is_tried {
+            if may_again {
                 return core.outbox.push(Outgoing::Direct(slot));
             }
             if needs_renewal {
@@ -332,7 +332,7 @@ impl OneSided {
                 if let Owner::Served(service) = &mut whole.owner {
                     // Swap again if the word was not the expected one.
                     if let Some(amo) = service.found(amo, word) {
-                        return self.add_piece(core, number, at, Act::Atomic(amo));
+                        return self.add_piece(number, at, Act::Atomic(amo));
                     }
                 } else if let Some((into, size)) = &whole.into {
                     into.fill(amo.element * size, &word.to_le_bytes()[..*size]);

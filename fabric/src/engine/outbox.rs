@@ -18,6 +18,8 @@ pub mod names {
     pub const AWAITED: u64 = 1 << 32;
     /// Marks the number of a renewal.
     pub const RENEWAL: u64 = 1 << 33;
+    /// Marks the number of a range that is closed.
+    pub const RANGE: u64 = 1 << 34;
 }
 
 /// A command that the NIC has not taken yet. Slots stand for what is encoded when it is taken; the

@@ -14,6 +14,9 @@ pub struct Peer {
     pub is_self: bool,
     /// Why the peer is lost, if it is.
     pub failed: Option<Failure>,
+    /// Whether the peer, if it is lost, waits for this endpoint no more: it knows that it is lost,
+    /// has given this endpoint up, or has ended.
+    pub is_notified: bool,
     /// Whether the peer has given a sign of life since the last check that awaited it.
     pub is_heard: bool,
 }
@@ -95,6 +98,11 @@ impl Peers {
         debug_assert!(old.is_none(), "a peer is lost once");
     }
 
+    /// A peer waits for this endpoint no more.
+    pub fn notified(&mut self, peer: usize) {
+        self.all[peer].is_notified = true;
+    }
+
     /// A peer gave a sign of life.
     pub fn heard(&mut self, peer: usize) {
         self.all[peer].is_heard = true;
@@ -143,8 +151,7 @@ impl<T: Default> PerPeer<T> {
         self.0.get(peer)
     }
 
-    /// All values that may have changed.
-    #[cfg(test)]
+    /// All values that may have changed, by peer.
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.0.iter()
     }

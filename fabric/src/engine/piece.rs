@@ -1,7 +1,5 @@
 //! Pieces of one-sided operations: single commands of the NIC, and how each may be repeated.
 
-use std::time::Duration;
-
 use phitwire_client::door::{Local, Remote, Request, Status};
 
 use super::amo::Amo;
@@ -34,10 +32,8 @@ pub struct Piece {
     pub(super) whole: usize,
     pub(super) at: Remote,
     pub(super) act: Act,
-    pub(super) tries: u32,
     /// Whether a try may have changed the peer's memory.
     pub(super) may_have_arrived: bool,
-    pub(super) since: Duration,
 }
 
 impl Act {

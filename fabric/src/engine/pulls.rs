@@ -2,7 +2,6 @@
 //! reaches that, otherwise through slots of the segment.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::time::Duration;
 
 use phitwire_client::door::{Local, Remote, Request, Status};
 
@@ -16,8 +15,11 @@ use super::wire::{Head, IN_PLACE, Kind, PART};
 use crate::flags::FI_REMOTE_WRITE;
 use crate::memory::{Bytes, Pieces};
 
-/// Tries of a fetch.
-const TRIES: u32 = 6;
+/// The peer has closed the memory.
+const REFUSED: Failure = Failure {
+    errno: libc::EREMOTEIO,
+    why: Why::Refused,
+};
 
 /// A transfer that this endpoint fetches.
 #[derive(Debug)]
@@ -42,8 +44,6 @@ struct Fetch {
     bytes: usize,
     /// Destination of the part, unless that is the slot.
     into: Option<Local>,
-    tries: u32,
-    since: Duration,
 }
 
 /// The transfers that an endpoint fetches.
@@ -182,8 +182,7 @@ impl Pulls {
             return;
         };
         if head.failed {
-            let (errno, why) = (libc::EREMOTEIO, Why::Refused);
-            return self.give_up(core, key, Failure { errno, why });
+            return self.give_up(core, key, REFUSED);
         }
         let is_staged = pull.head.part != IN_PLACE;
         let bytes = head.part_bytes as usize;
@@ -203,8 +202,6 @@ impl Pulls {
             from,
             bytes,
             into: None,
-            tries: 0,
-            since: core.clock.now(),
         };
         self.fetch(core, shared, fetch);
     }
@@ -235,7 +232,7 @@ impl Pulls {
         slot: usize,
         status: Status,
     ) {
-        let Some(fetch) = self.fetches.get_mut(slot) else {
+        let Some(fetch) = self.fetches.get(slot) else {
             return;
         };
         let again = matches!(
@@ -246,14 +243,13 @@ impl Pulls {
                 | Status::TimedOut
                 | Status::DamagedAnswer
         );
-        fetch.tries += 1;
         if status == Status::Done {
             core.peers.heard(fetch.peer);
         }
-        let is_tried = fetch.tries < TRIES || core.clock.is_patient(fetch.since);
         let pull = self.all.get(&(fetch.peer, fetch.id));
         let is_wanted = pull.is_some_and(|pull| pull.failure.is_none());
-        if again && is_tried && is_wanted && core.peers[fetch.peer].failed.is_none() {
+        let is_reply = pull.is_some_and(|pull| matches!(pull.into, Destination::Reply(_)));
+        if again && is_wanted && core.peers[fetch.peer].failed.is_none() {
             return core.outbox.push(Outgoing::Fetch(slot));
         }
         let Some(fetch) = self.fetches.remove(slot) else {
@@ -269,6 +265,7 @@ impl Pulls {
         match status {
             Status::Done => self.landed(core, shared, &fetch, slots::fetch_at(slot)),
             Status::Unreachable => self.fail(core, key, libc::EFAULT),
+            Status::NoHandle if is_reply => self.give_up(core, key, REFUSED),
             _ => self.fail(core, key, libc::EIO),
         }
         if let Some(next) = self.unfetched.pop_front() {
@@ -382,8 +379,6 @@ impl Pull {
                 },
                 bytes,
                 into,
-                tries: 0,
-                since: core.clock.now(),
             });
         };
         let room = match &self.into {

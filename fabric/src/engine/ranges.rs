@@ -3,16 +3,26 @@
 use phitwire_client::door::{Access, Status};
 
 use super::core::Core;
-use super::outbox::Outgoing;
+use super::outbox::{Outgoing, names};
 use super::reach::{Reach, lines};
 use crate::memory::Bytes;
 
 /// Maximum number of ranges open for long messages; they stay open for the next one.
 const MOST_RANGES: usize = 128;
 
+/// The transfers that share a range, and end together if it has to be closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readers {
+    /// What the program sends to this peer.
+    Peer(usize),
+    /// Reads of the registered memory with this key.
+    Region(u64),
+}
+
 /// A range that peers may get from.
 #[derive(Debug)]
 struct Range {
+    readers: Readers,
     base: u64,
     end: u64,
     state: Opened,
@@ -22,6 +32,8 @@ struct Range {
     waiting: Vec<u64>,
     /// When it was last requested, by a counter.
     used: u64,
+    /// Whether it is closed as soon as it is open.
+    is_unwanted: bool,
 }
 
 /// Whether a range is open.
@@ -31,7 +43,9 @@ pub enum Opened {
     Soon,
     /// Open, with this handle and base address.
     Open(Reach),
-    /// The range cannot be opened.
+    /// The NIC is closing it.
+    Closing,
+    /// It could not be opened, or has been closed.
     Never,
 }
 
@@ -44,34 +58,45 @@ pub struct Ranges {
 
 impl Ranges {
     /// A range that contains `bytes`, from which peers can get them: open already, or soon.
-    pub(super) fn open(&mut self, core: &mut Core, bytes: &Bytes) -> Option<usize> {
+    pub(super) fn open(
+        &mut self,
+        core: &mut Core,
+        bytes: &Bytes,
+        readers: Readers,
+    ) -> Option<usize> {
         let part = lines(bytes)?;
         let base = part.own_address().filter(|_| core.reaches_own)?;
         let end = base + part.bytes;
         self.clock += 1;
         let used = self.clock;
         let all = &mut self.all;
-        let has_it =
-            |range: &Range| range.base <= base && end <= range.end && range.state != Opened::Never;
+        let has_it = |range: &Range| {
+            let is_open = matches!(range.state, Opened::Soon | Opened::Open(_));
+            let is_theirs = range.readers == readers && is_open && !range.is_unwanted;
+            is_theirs && range.base <= base && end <= range.end
+        };
         if let Some(slot) = all.iter().position(has_it) {
             all[slot].users += 1;
             all[slot].used = used;
             return Some(slot);
         }
         let range = Range {
+            readers,
             base,
             end,
             state: Opened::Soon,
             users: 1,
             waiting: Vec::new(),
             used,
+            is_unwanted: false,
         };
         let slot = if all.len() < MOST_RANGES {
             all.push(range);
             all.len() - 1
         } else {
-            let is_free =
-                |(_, range): &(usize, &mut Range)| range.users == 0 && range.state != Opened::Soon;
+            let is_free = |(_, range): &(usize, &mut Range)| {
+                range.users == 0 && matches!(range.state, Opened::Open(_) | Opened::Never)
+            };
             let free = all.iter_mut().enumerate().filter(is_free);
             let (slot, _) = free.min_by_key(|(_, range)| range.used)?;
             let old = std::mem::replace(&mut all[slot], range);
@@ -98,7 +123,12 @@ impl Ranges {
     }
 
     /// Handles the completion of a range's registration. Returns the transfers that waited for it.
-    pub(super) fn registered(&mut self, number: u64, (status, word): (Status, u64)) -> Vec<u64> {
+    pub(super) fn registered(
+        &mut self,
+        core: &mut Core,
+        number: u64,
+        (status, word): (Status, u64),
+    ) -> Vec<u64> {
         let slot = usize::try_from(number).unwrap_or(usize::MAX);
         let Some(range) = self.all.get_mut(slot) else {
             return Vec::new();
@@ -110,7 +140,55 @@ impl Ranges {
             }),
             _ => Opened::Never,
         };
-        std::mem::take(&mut range.waiting)
+        let waiting = std::mem::take(&mut range.waiting);
+        if range.is_unwanted {
+            self.close(core, slot);
+        }
+        waiting
+    }
+
+    /// Closes a range: peers can no longer get from it once it is [`Opened::Never`].
+    pub(super) fn close(&mut self, core: &mut Core, slot: usize) {
+        let range = &mut self.all[slot];
+        range.is_unwanted = true;
+        if let Opened::Open(reach) = range.state {
+            range.state = Opened::Closing;
+            let number = names::RANGE | slot as u64;
+            core.outbox.push(Outgoing::Deregister(number, reach.handle));
+        }
+    }
+
+    /// Closes the range without users that was requested longest ago, for its handle.
+    pub(super) fn close_idle(&mut self, core: &mut Core) {
+        let is_idle = |range: &Range| range.users == 0 && matches!(range.state, Opened::Open(_));
+        let all = self.all.iter().enumerate();
+        let idle = all.filter(|(_, range)| is_idle(range));
+        if let Some((slot, _)) = idle.min_by_key(|(_, range)| range.used) {
+            self.close(core, slot);
+        }
+    }
+
+    /// Closes all ranges of these readers.
+    pub(super) fn close_all(&mut self, core: &mut Core, readers: Readers) {
+        for slot in 0..self.all.len() {
+            if self.all[slot].readers == readers {
+                self.close(core, slot);
+            }
+        }
+    }
+
+    /// Handles the completion of a range's closing.
+    pub(super) fn closed(&mut self, slot: usize) {
+        if let Some(range) = self.all.get_mut(slot) {
+            debug_assert_eq!(range.state, Opened::Closing);
+            range.state = Opened::Never;
+        }
+    }
+
+    /// Whether a range of these readers is being closed, or will be.
+    pub(super) fn is_closing(&self, readers: Readers) -> bool {
+        let mut all = self.all.iter().filter(|range| range.readers == readers);
+        all.any(|range| range.is_unwanted && range.state != Opened::Never)
     }
 
     /// Transfers that use a range.

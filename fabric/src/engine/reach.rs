@@ -25,21 +25,25 @@ pub struct Reach {
 /// Marks keys that hold a reach; other keys are small numbers.
 const MARK: u64 = 1 << 63;
 const SERIAL_SHIFT: u32 = 54;
-const SERIALS: u64 = 1 << 9;
+/// Keys of the same handle and base.
+pub(super) const SERIALS: u64 = 1 << 9;
 const HANDLE_SHIFT: u32 = 42;
 const HANDLES: u64 = 1 << 12;
 const BASES: u64 = 1 << HANDLE_SHIFT;
 
 impl Reach {
-    /// The key that holds this reach; keys with the same handle differ by `serial`.
-    pub const fn key(self, serial: u64) -> u64 {
+    /// The key that holds this reach; `None` if its numbers are too large for one. Keys with the same
+    /// handle and base differ by `serial`, modulo [`SERIALS`].
+    pub const fn key(self, serial: u64) -> Option<u64> {
         debug_assert!(
             self.base.is_multiple_of(LINE),
             "memory is registered in lines"
         );
-        MARK | ((serial % SERIALS) << SERIAL_SHIFT)
-            | ((self.handle as u64 % HANDLES) << HANDLE_SHIFT)
-            | (self.base / LINE % BASES)
+        let (handle, base) = (self.handle as u64, self.base / LINE);
+        if handle >= HANDLES || base >= BASES {
+            return None;
+        }
+        Some(MARK | ((serial % SERIALS) << SERIAL_SHIFT) | (handle << HANDLE_SHIFT) | base)
     }
 
     /// The reach in a key; `None` if NICs do not reach its memory.
@@ -91,10 +95,14 @@ mod tests {
             (77, 0x7fff_0000_0040, 513),
         ] {
             let reach = Reach { handle, base };
-            assert_eq!(Reach::of_key(reach.key(serial)), Some(reach));
-            assert_ne!(reach.key(serial), reach.key(serial + 1));
-            assert_ne!(reach.key(serial), u64::MAX, "FI_KEY_NOTAVAIL");
+            let key = reach.key(serial);
+            assert_eq!(key.and_then(Reach::of_key), Some(reach));
+            assert_ne!(key, reach.key(serial + 1));
+            assert_ne!(key, Some(u64::MAX), "FI_KEY_NOTAVAIL");
         }
         assert_eq!(Reach::of_key(1 << 62), None);
+        for (handle, base) in [(1 << 12, 64), (1, 1 << 48)] {
+            assert_eq!(Reach { handle, base }.key(1), None);
+        }
     }
 }

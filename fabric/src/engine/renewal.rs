@@ -6,6 +6,13 @@
 //! are then rejected learn the new handle in the same way; keys stay as they are. Handles of NICs
 //! are reused as late as possible, so that a late put does not find another memory under its
 //! handle. This is the owner's part.
+//!
+//! Only the endpoint that opened memory can close it. Another one of its domain, which a peer has
+//! asked, passes the request on as a [`Note`]. If that endpoint has closed, the memory is opened by
+//! the one that is asked.
+//!
+//! When a peer is lost that may live, all memory that it may write gets a new handle, which the
+//! peer does not learn: nothing of it arrives after that.
 
 use std::collections::HashMap;
 
@@ -14,9 +21,10 @@ use phitwire_client::door::Status;
 use super::action::Action;
 use super::core::Core;
 use super::outbox::{Outgoing, names};
-use super::reach::{NO_HANDLE, Reach, access_of, lines};
-use super::shared::{Region, Shared};
-use super::wire::{Head, Kind};
+use super::reach::{NO_HANDLE, access_of, lines};
+use super::shared::{Note, Open, Region, Shared};
+use super::wire::{Address, Head, Kind};
+use crate::flags::FI_REMOTE_WRITE;
 
 /// Own memory that is being closed and opened again. Meanwhile its handle is [`NO_HANDLE`]: the NIC
 /// may assign the old one to other memory.
@@ -24,10 +32,16 @@ use super::wire::{Head, Kind};
 struct Renewing {
     key: u64,
     old_handle: u16,
-    /// The peers that wait.
-    waiting: Vec<usize>,
+    waiting: Vec<Waiter>,
     /// Whether all handles were in use, so that opening it must be tried again.
     is_full: bool,
+}
+
+/// A peer that waits for a handle, and the endpoint of this domain that it has asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiter {
+    pub endpoint: Address,
+    pub peer: usize,
 }
 
 /// Renewals by number.
@@ -44,21 +58,43 @@ impl Renewal {
         self.under_way.len()
     }
 
-    /// Carries out a peer's request for a new handle, or this endpoint's own.
-    pub(super) fn renew(&mut self, core: &mut Core, shared: &mut Shared, peer: usize, head: &Head) {
+    /// Whether memory of a key is being closed or opened, perhaps after the program has closed it.
+    pub(super) fn renews(&self, key: u64) -> bool {
+        self.under_way.values().any(|renewing| renewing.key == key)
+    }
+
+    /// Carries out a request for a new handle, or has the endpoint do so that opened the memory.
+    pub(super) fn renew(
+        &mut self,
+        core: &mut Core,
+        shared: &mut Shared,
+        waiter: Waiter,
+        head: &Head,
+    ) {
         let mut under_way = self.under_way.values_mut();
         if let Some(renewing) = under_way.find(|renewing| renewing.key == head.key) {
-            if !renewing.waiting.contains(&peer) {
-                renewing.waiting.push(peer);
+            if !renewing.waiting.contains(&waiter) {
+                renewing.waiting.push(waiter);
             }
             return;
         }
         let region = shared.regions.get_mut(&head.key);
-        let Some((reach, _)) = region.and_then(|region| region.reach.as_mut()) else {
-            return reply(core, peer, head.key, None);
+        let Some(Open { reach, by }) = region.and_then(|region| region.open.as_mut()) else {
+            return reply(core, shared, waiter, head.key, None);
         };
-        if reach.handle != head.handle {
-            return reply(core, peer, head.key, Some(reach.handle));
+        if let Some(to) = by.filter(|by| *by != core.address) {
+            let Waiter { endpoint, peer } = waiter;
+            return shared.leave_note(Note {
+                to,
+                from: endpoint,
+                peer,
+                head: *head,
+            });
+        }
+        let is_open = by.replace(core.address).is_some();
+        if is_open && reach.handle != head.handle {
+            let handle = Some(reach.handle);
+            return reply(core, shared, waiter, head.key, handle);
         }
         let old_handle = std::mem::replace(&mut reach.handle, NO_HANDLE);
         let number = self.next;
@@ -66,13 +102,34 @@ impl Renewal {
         let renewing = Renewing {
             key: head.key,
             old_handle,
-            waiting: vec![peer],
+            waiting: vec![waiter],
             is_full: false,
         };
         let old = self.under_way.insert(number, renewing);
         debug_assert!(old.is_none(), "each renewal has a number of its own");
-        core.outbox
-            .push(Outgoing::Deregister(names::RENEWAL | number, old_handle));
+        match closed(shared, head.key).filter(|_| !is_open) {
+            Some(region) => register(core, number, region),
+            None => close(core, number, old_handle),
+        }
+    }
+
+    /// A peer that may live is lost: all memory that it may write gets a new handle.
+    pub(super) fn renew_all(&mut self, core: &mut Core, shared: &mut Shared) {
+        let all = shared.regions.iter().filter_map(|(&key, region)| {
+            let handle = region.open?.reach.handle;
+            let may_write = region.access & FI_REMOTE_WRITE != 0;
+            (may_write && handle != NO_HANDLE).then_some((key, handle))
+        });
+        let mut all: Vec<_> = all.collect();
+        all.sort_unstable();
+        let waiter = Waiter {
+            endpoint: core.address,
+            peer: core.peers.own(),
+        };
+        for (key, handle) in all {
+            let head = Head::renewal(key, handle);
+            self.renew(core, shared, waiter, &head);
+        }
     }
 
     /// The NIC has closed or opened memory that is being renewed, or has not.
@@ -88,10 +145,11 @@ impl Renewal {
             return;
         };
         let handle = u16::try_from(word).ok().filter(|_| status == Status::Done);
-        let current = match (closed(shared, renewing.key), handle) {
+        let key = renewing.key;
+        let current = match (closed(shared, key), handle) {
             (Some(region), Some(_)) if !is_opened => return register(core, number, region),
-            (Some(Region { reach, .. }), None) if !is_opened => {
-                set_handle(reach, renewing.old_handle);
+            (Some(region), None) if !is_opened => {
+                set_handle(region, renewing.old_handle);
                 None
             }
             (Some(_), None) if status == Status::TooMany => {
@@ -100,21 +158,19 @@ impl Renewal {
             }
             // The NIC does not reach this memory any more.
             (Some(region), None) => {
-                region.reach = None;
+                region.open = None;
                 None
             }
-            (Some(Region { reach, .. }), Some(handle)) => {
-                set_handle(reach, handle);
+            (Some(region), Some(handle)) => {
+                set_handle(region, handle);
+                shared.mark_renewed(key);
                 Some(handle)
             }
-            (None, Some(handle)) if is_opened => {
-                // The program has closed the memory in between.
-                core.outbox.push(Outgoing::Deregister(0, handle));
-                None
-            }
+            // The program has closed the memory in between.
+            (None, Some(handle)) if is_opened => return close(core, number, handle),
             (None, _) => None,
         };
-        self.end(core, number, current);
+        self.end(core, shared, number, current);
     }
 
     /// Tries again to open memory for which there was no handle.
@@ -130,39 +186,62 @@ impl Renewal {
         for (number, key) in full {
             match closed(shared, key) {
                 Some(region) => register(core, number, region),
-                None => self.end(core, number, None),
+                None => self.end(core, shared, number, None),
             }
         }
     }
 
-    fn end(&mut self, core: &mut Core, number: u64, current: Option<u16>) {
+    fn end(&mut self, core: &mut Core, shared: &mut Shared, number: u64, current: Option<u16>) {
         let Some(renewing) = self.under_way.remove(&number) else {
             return;
         };
-        for peer in renewing.waiting {
-            reply(core, peer, renewing.key, current);
+        for waiter in renewing.waiting {
+            reply(core, shared, waiter, renewing.key, current);
         }
     }
 
     /// A peer is lost: it waits no more.
-    pub(super) fn lose(&mut self, peer: usize) {
+    pub(super) fn lose(&mut self, core: &Core, peer: usize) {
+        let endpoint = core.address;
+        let lost = Waiter { endpoint, peer };
         for renewing in self.under_way.values_mut() {
-            renewing.waiting.retain(|&waiting| waiting != peer);
+            renewing.waiting.retain(|&waiting| waiting != lost);
         }
+    }
+
+    /// The endpoint closes: those that others of its domain have asked for ask these again.
+    pub(super) fn close(&mut self, core: &Core, shared: &mut Shared) {
+        let mut all: Vec<_> = self.under_way.drain().collect();
+        all.sort_unstable_by_key(|(number, _)| *number);
+        for (_, renewing) in all {
+            for Waiter { endpoint, peer } in renewing.waiting {
+                shared.leave_note(Note {
+                    to: core.address,
+                    from: endpoint,
+                    peer,
+                    head: Head::renewal(renewing.key, renewing.old_handle),
+                });
+            }
+        }
+        shared.endpoint_closed(core.address);
     }
 }
 
 /// The memory with this key, if it is closed for its renewal.
 fn closed(shared: &mut Shared, key: u64) -> Option<&mut Region> {
     let region = shared.regions.get_mut(&key)?;
-    let (reach, _) = region.reach?;
-    (reach.handle == NO_HANDLE).then_some(region)
+    (region.open?.reach.handle == NO_HANDLE).then_some(region)
 }
 
-fn set_handle(reach: &mut Option<(Reach, usize)>, handle: u16) {
-    if let Some((reach, _)) = reach {
-        reach.handle = handle;
+const fn set_handle(region: &mut Region, handle: u16) {
+    if let Some(open) = &mut region.open {
+        open.reach.handle = handle;
     }
+}
+
+fn close(core: &mut Core, number: u64, handle: u16) {
+    core.outbox
+        .push(Outgoing::Deregister(names::RENEWAL | number, handle));
 }
 
 fn register(core: &mut Core, number: u64, region: &Region) {
@@ -175,7 +254,7 @@ fn register(core: &mut Core, number: u64, region: &Region) {
     }
 }
 
-fn reply(core: &mut Core, peer: usize, key: u64, handle: Option<u16>) {
+fn reply(core: &mut Core, shared: &mut Shared, to: Waiter, key: u64, handle: Option<u16>) {
     let head = Head {
         kind: Kind::Renewed,
         key,
@@ -183,6 +262,15 @@ fn reply(core: &mut Core, peer: usize, key: u64, handle: Option<u16>) {
         handle: handle.unwrap_or(0),
         ..Head::default()
     };
+    let Waiter { endpoint, peer } = to;
+    if endpoint != core.address {
+        return shared.leave_note(Note {
+            to: endpoint,
+            from: core.address,
+            peer,
+            head,
+        });
+    }
     core.actions.push_back(match core.peers[peer].is_self {
         true => Action::Renewed(peer, head),
         false => Action::Tell(peer, head),

@@ -1,7 +1,10 @@
 //! Messages to and from each peer: sequence numbers, acknowledgements, resends.
+//!
+//! A message is resent until it has arrived or its peer is lost. So a number that never arrives means
+//! that its sender has lost the receiver, which learns of that from the sender if that lives. The
+//! receiver awaits the sender of a missing number, so that it notices a dead one.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::Duration;
 
 use phitwire_client::door::{Local, Request, Status};
 
@@ -16,12 +19,6 @@ use super::wire::{HEAD, Head, Kind, SLOT};
 
 /// Maximum number of messages in flight to one endpoint.
 const WIDEST: u64 = 16;
-/// Time limit for retries of a message for which the peer has no receive, if silent peers are not
-/// given up.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Tries without a reply, and more while patience lasts: while routes change, a network drops
-/// what is in flight.
-const TRIES: u32 = 6;
 
 /// A message that the NIC holds.
 #[derive(Debug)]
@@ -29,8 +26,6 @@ struct Sending {
     peer: usize,
     bytes: usize,
     end: End,
-    since: Duration,
-    tries: u32,
     /// Whether a try may have reached the peer.
     may_have_arrived: bool,
 }
@@ -104,9 +99,17 @@ impl Session {
     }
 
     /// Adds the peers that messages have not reached.
-    pub(super) fn await_peers(&self, awaited: &mut BTreeSet<usize>) {
+    pub(super) fn await_unreached(&self, awaited: &mut BTreeSet<usize>) {
         awaited.extend(self.sends.iter().map(|sending| sending.peer));
         awaited.extend(&self.waiting);
+    }
+
+    /// Adds those, and the peers of which a message is missing.
+    pub(super) fn await_peers(&self, awaited: &mut BTreeSet<usize>) {
+        self.await_unreached(awaited);
+        let channels = self.channels.iter().enumerate();
+        let missing = channels.filter(|(_, channel)| !channel.held.is_empty());
+        awaited.extend(missing.map(|(peer, _)| peer));
     }
 
     /// Whether all messages have arrived, except those to lost peers.
@@ -247,8 +250,6 @@ impl Session {
             peer,
             bytes: HEAD + payload.len(),
             end,
-            since: core.clock.now(),
-            tries: 0,
             may_have_arrived: false,
         };
         let slot = self
@@ -344,20 +345,19 @@ impl Session {
         }
         sending.may_have_arrived |= status.is_unknown();
         let may_have_arrived = sending.may_have_arrived;
-        // The peer ignores duplicates, so any message may be resent.
-        let again = match status {
-            // NoHandle: the program there ended, or gave up, when half of the message had arrived.
-            // Its earlier messages count, and may be unread here; a probe detects whether it ended.
-            // A live peer may take long to post receives; probes tell it from an ended one.
-            Status::NoReceive | Status::Busy | Status::NoHandle => {
-                core.clock.gives_up() || core.clock.now() - sending.since < PATIENCE
-            }
-            Status::Damaged | Status::Aborted | Status::TimedOut | Status::DamagedAnswer => {
-                sending.tries += 1;
-                sending.tries < TRIES || core.clock.is_patient(sending.since)
-            }
-            _ => false,
-        };
+        // The peer ignores duplicates, so any message may be resent; probes tell whether it lives.
+        // NoHandle: the program there ended, or gave up, when half of the message had arrived. Its
+        // earlier messages count, and may be unread here.
+        let again = matches!(
+            status,
+            Status::NoReceive
+                | Status::Busy
+                | Status::NoHandle
+                | Status::Damaged
+                | Status::Aborted
+                | Status::TimedOut
+                | Status::DamagedAnswer
+        );
         if again && core.peers[peer].failed.is_none() {
             return core.outbox.push(Outgoing::Send(slot));
         }

@@ -1,11 +1,11 @@
 //! State shared by the endpoints of a domain: completion queues, counters, address vectors,
 //! registered memory.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use super::reach::Reach;
+use super::reach::{NO_HANDLE, Reach, SERIALS};
 use super::slots::Slab;
-use super::wire::Address;
+use super::wire::{Address, Head, Kind};
 use crate::flags::{FI_ADDR_NOTAVAIL, FI_READ, FI_RECV, FI_REMOTE_WRITE, FI_SEND, FI_WRITE};
 use crate::memory::Bytes;
 
@@ -154,8 +154,29 @@ pub struct Region {
     pub access: u64,
     /// The remote address of the first byte.
     pub base: u64,
-    /// Handle and base by which NICs reach the memory, and the endpoint that opened it to them.
-    pub reach: Option<(Reach, usize)>,
+    /// How NICs reach the memory, if they do.
+    pub open: Option<Open>,
+}
+
+/// Memory that is open to NICs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// Its handle and base.
+    pub reach: Reach,
+    /// The endpoint that opened it, the only one that can close it; `None` once that has closed, and
+    /// the memory with it.
+    pub by: Option<Address>,
+}
+
+/// What an endpoint asks another one of its domain to do with memory that the other has opened, or
+/// the reply.
+#[derive(Clone, Copy, Debug)]
+pub struct Note {
+    pub to: Address,
+    pub from: Address,
+    /// The peer of the endpoint that asks, on whose behalf it does.
+    pub peer: usize,
+    pub head: Head,
 }
 
 /// The objects that an endpoint is bound to.
@@ -212,7 +233,12 @@ pub struct Shared {
     /// Registered memory by key.
     pub regions: HashMap<u64, Region>,
     /// The next key to assign.
-    pub next_key: u64,
+    next_key: u64,
+    /// Keys whose memory got another handle than they hold. They are not assigned again: peers may
+    /// have learned that handle, which then stands for other memory.
+    renewed: HashSet<u64>,
+    /// Notes that have not been taken.
+    notes: VecDeque<Note>,
 }
 
 impl Default for Shared {
@@ -223,6 +249,8 @@ impl Default for Shared {
             vectors: Slab::new(MOST_OBJECTS),
             regions: HashMap::new(),
             next_key: 1,
+            renewed: HashSet::new(),
+            notes: VecDeque::new(),
         }
     }
 }
@@ -282,8 +310,68 @@ impl Shared {
 
     /// Where NICs find the memory of a key, if they reach it.
     pub(super) fn reach(&self, key: u64) -> Option<Reach> {
-        let (reach, _) = self.regions.get(&key)?.reach?;
-        Some(reach)
+        Some(self.regions.get(&key)?.open?.reach)
+    }
+
+    /// Swaps what belongs to the domain with another program's.
+    #[cfg(test)]
+    pub(super) fn swap_domain(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.regions, &mut other.regions);
+        std::mem::swap(&mut self.next_key, &mut other.next_key);
+        std::mem::swap(&mut self.renewed, &mut other.renewed);
+        std::mem::swap(&mut self.notes, &mut other.notes);
+    }
+
+    /// A new key, for memory that NICs do not reach.
+    pub const fn new_key(&mut self) -> u64 {
+        self.next_key += 1;
+        self.next_key - 1
+    }
+
+    /// A new key for memory that NICs reach; `None` if there is none that holds its reach.
+    pub fn new_key_of(&mut self, reach: Reach) -> Option<u64> {
+        (0..SERIALS).find_map(|_| {
+            let key = reach.key(self.new_key())?;
+            let is_new = !self.renewed.contains(&key) && !self.regions.contains_key(&key);
+            is_new.then_some(key)
+        })
+    }
+
+    /// The memory of a key has another handle than the key.
+    pub(super) fn mark_renewed(&mut self, key: u64) {
+        self.renewed.insert(key);
+    }
+
+    /// Leaves a note for another endpoint.
+    pub(super) fn leave_note(&mut self, note: Note) {
+        self.notes.push_back(note);
+    }
+
+    /// Takes the oldest note for an endpoint.
+    pub(super) fn take_note(&mut self, to: Address) -> Option<Note> {
+        let at = self.notes.iter().position(|note| note.to == to)?;
+        self.notes.remove(at)
+    }
+
+    /// An endpoint has closed, and its NIC all memory that it had opened. Another one opens that
+    /// again when a peer asks for its handle.
+    pub(super) fn endpoint_closed(&mut self, address: Address) {
+        let opened = self
+            .regions
+            .values_mut()
+            .flat_map(|region| &mut region.open);
+        for open in opened.filter(|open| open.by == Some(address)) {
+            open.by = None;
+            open.reach.handle = NO_HANDLE;
+        }
+        self.notes.retain_mut(|note| {
+            let is_ours = note.to == address;
+            let is_asked = is_ours && note.head.kind == Kind::Renew && note.from != address;
+            if is_asked {
+                note.to = note.from;
+            }
+            !is_ours || is_asked
+        });
     }
 
     /// `len` bytes at `address` of registered memory, if it is open for `access`.

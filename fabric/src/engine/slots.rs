@@ -90,14 +90,6 @@ impl<T> Slab<T> {
         self.slots.get_mut(slot)?.as_mut()
     }
 
-    /// The first value, and its number.
-    pub fn first_mut(&mut self) -> Option<(usize, &mut T)> {
-        let slots = self.slots.iter_mut().enumerate();
-        slots
-            .flat_map(|(slot, value)| Some((slot, value.as_mut()?)))
-            .next()
-    }
-
     /// Removes a value.
     pub fn remove(&mut self, slot: usize) -> Option<T> {
         let value = self.slots.get_mut(slot)?.take()?;

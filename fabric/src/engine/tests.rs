@@ -1,9 +1,12 @@
 //! Endpoints over a network in virtual time.
 
+mod domains;
 mod liveness;
+mod lost;
 mod network;
 mod opened;
 mod parts;
+pub mod program;
 mod soak;
 
 use std::time::Duration;
@@ -21,24 +24,12 @@ use crate::flags::{
 };
 use crate::memory::{Bytes, Pieces};
 use network::{Network, Node};
+use program::{op, pattern};
 
 /// Programs at NICs of their own that do not reach the programs' memory.
 fn all(count: u16) -> Network {
     let processors: Vec<_> = (0..count).collect();
     Network::new(&processors, 1, false)
-}
-
-fn op(context: usize, flags: u64) -> Op {
-    Op {
-        context,
-        flags,
-        tells: true,
-        tag: 0,
-    }
-}
-
-fn pattern(bytes: usize, seed: usize) -> Vec<u8> {
-    (0..bytes).map(|n| (n * 7 + n / 256 + seed) as u8).collect()
 }
 
 impl Network {
@@ -66,29 +57,12 @@ impl Network {
 
 impl Node {
     fn send(&mut self, to: u64, tag: u64, context: usize, bytes: Vec<u8>) {
-        let from = Pieces::leaked(bytes);
-        let op = op(context, FI_SEND | FI_TAGGED);
-        let sent = self
-            .endpoint
-            .send(&mut self.shared, to, from, (Some(tag), Some(tag)), op);
-        assert_eq!(sent, Ok(()));
-    }
-
-    fn posted(context: usize, tag: u64, bytes: usize) -> (Posted, Pieces) {
-        let into = Pieces::leaked(vec![0; bytes]);
-        let posted = Posted {
-            op: op(context, FI_RECV | FI_TAGGED),
-            into: into.clone(),
-            tag,
-            ignore: 0,
-            from: None,
-            multi: None,
-        };
-        (posted, into)
+        let message = (context, bytes);
+        program::send(&mut self.endpoint, &mut self.shared, to, tag, message);
     }
 
     fn receive(&mut self, tag: u64, context: usize, bytes: usize) -> Pieces {
-        let (posted, into) = Self::posted(context, tag, bytes);
+        let (posted, into) = program::posted(context, tag, bytes);
         self.endpoint.receive(&mut self.shared, true, posted, false);
         into
     }
@@ -98,11 +72,7 @@ impl Node {
     }
 
     fn errors(&mut self) -> Vec<(usize, i32, Why)> {
-        let queue = self.shared.queues.get_mut(0).expect("it is there");
-        let failed = queue.errors.drain(..);
-        failed
-            .map(|(entry, failure, _)| (entry.context, failure.errno, failure.why))
-            .collect()
+        program::errors(&mut self.shared)
     }
 }
 
@@ -194,7 +164,7 @@ fn what_was_sent_before_its_program_ended_is_received() {
         net.nodes[0].errors().is_empty(),
         "whether it has ended is asked"
     );
-    let (mut posted, into) = Node::posted(3, 9, 20);
+    let (mut posted, into) = program::posted(3, 9, 20);
     posted.from = Some(net.nodes[1].endpoint.address());
     let Node {
         shared, endpoint, ..
@@ -230,13 +200,13 @@ fn a_window_that_shrinks_does_not_close() {
 #[test]
 fn peeks_claims_and_cancels() {
     let mut net = all(2);
-    let (wanted, _) = Node::posted(40, 3, 0);
+    let (wanted, _) = program::posted(40, 3, 0);
     net.nodes[1].peek(&wanted, 0);
     assert_eq!(net.nodes[1].errors(), [(40, libc::ENOMSG, Why::Plain)]);
     for tag in [3, 3, 4] {
         net.nodes[0].send(1, tag, 0, pattern(PART + 1, tag as usize));
     }
-    let (last, _) = Node::posted(41, 4, 0);
+    let (last, _) = program::posted(41, 4, 0);
     net.settle();
     net.nodes[1].peek(&last, 0);
     assert_eq!(net.wait(1).len, PART + 1);
@@ -247,7 +217,7 @@ fn peeks_claims_and_cancels() {
     endpoint.peek(shared, &wanted, FI_CLAIM);
     endpoint.peek(shared, &last, FI_DISCARD);
     let into = net.nodes[1].receive(3, 42, PART + 1);
-    let (claiming, claimed) = Node::posted(40, 3, PART + 1);
+    let (claiming, claimed) = program::posted(40, 3, PART + 1);
     let Node {
         shared, endpoint, ..
     } = &mut net.nodes[1];
@@ -273,7 +243,7 @@ fn peeks_claims_and_cancels() {
 #[test]
 fn one_receive_takes_several_messages() {
     let mut net = all(2);
-    let (mut posted, into) = Node::posted(1, 0, 100);
+    let (mut posted, into) = program::posted(1, 0, 100);
     posted.ignore = u64::MAX;
     let Node {
         shared, endpoint, ..
@@ -295,6 +265,59 @@ fn one_receive_takes_several_messages() {
     }
     assert_eq!(bufs, [0, 25, 50]);
     assert_eq!(into.now()[50..75], pattern(25, 2));
+}
+
+/// Its memory is the program's again when it fails.
+#[test]
+fn a_cancelled_buffer_ends_after_the_messages_that_land_in_it() {
+    let mut net = all(2);
+    for bytes in [None, Some(3 * PART + 1)] {
+        let (posted, into) = program::posted(1, 0, 4 * PART);
+        let Node {
+            shared, endpoint, ..
+        } = &mut net.nodes[1];
+        endpoint.receive(shared, true, posted, true);
+        if let Some(bytes) = bytes {
+            net.nodes[0].send(1, 0, 2, pattern(bytes, 3));
+            let soon = net.now + Duration::from_secs(1);
+            assert!(net.run(soon, |net| net.nodes[1].endpoint.count("pulls") > 0));
+        }
+        let Node {
+            shared, endpoint, ..
+        } = &mut net.nodes[1];
+        assert!(endpoint.cancel(shared, 1) && !endpoint.cancel(shared, 1));
+        if let Some(bytes) = bytes {
+            assert_eq!(net.nodes[1].errors(), [], "it lands");
+            net.settle();
+            let queue = net.nodes[1].shared.queues.get_mut(0);
+            let ended = queue.and_then(|queue| queue.entries.pop_front());
+            let (entry, _) = ended.expect("the message is received");
+            assert_eq!((entry.len, entry.flags & FI_MULTI_RECV), (bytes, 0));
+            assert_eq!(into.to_vec(0, bytes), pattern(bytes, 3));
+        }
+        assert_eq!(net.nodes[1].errors(), [(1, libc::ECANCELED, Why::Plain)]);
+        assert_eq!(net.nodes[1].endpoint.count("buffers"), 0);
+    }
+}
+
+#[test]
+fn a_buffer_for_messages_of_a_lost_peer_ends() {
+    let mut net = all(2);
+    let from = net.nodes[1].endpoint.address();
+    net.leave(1);
+    // One is posted before the loss, the other fails at once.
+    for _ in 0..2 {
+        let (mut posted, _) = program::posted(1, 0, 100);
+        posted.from = Some(from);
+        let Node {
+            shared, endpoint, ..
+        } = &mut net.nodes[0];
+        endpoint.receive(shared, true, posted, true);
+        net.run(net.now + Duration::from_secs(5), |_| false);
+        let lost = (1, libc::EHOSTUNREACH, Why::Departed);
+        assert_eq!(net.nodes[0].errors(), [lost]);
+        assert_eq!(net.nodes[0].endpoint.count("buffers"), 0);
+    }
 }
 
 /// Rejects addresses outside the memory, and an unknown key.
@@ -329,7 +352,7 @@ fn memory_is_written_read_and_changed() {
         bytes,
         access,
         base,
-        reach: None,
+        open: None,
     };
     net.nodes[1].shared.regions.insert(11, region);
     let far = |address| Far {
@@ -412,12 +435,10 @@ fn who_is_lost_fails_what_waits_for_him() {
             op(2, FI_SEND),
         )
         .expect("there is room");
-    // Many tries, for longer than patience, and nobody knows whether it arrived.
+    // It is silent for longer than patience, and nobody knows whether anything arrived.
     endpoint.wait_for(super::clock::TICK);
-    endpoint.tick();
-    for _ in 0..6 {
-        endpoint.sent(shared, 0, Status::TimedOut);
-    }
+    net.nodes[1].is_silent = true;
+    net.run(net.now + Duration::from_secs(8), |_| false);
     let mut errors = net.nodes[0].errors();
     errors.sort_unstable_by_key(|error| error.0);
     assert_eq!(

@@ -193,6 +193,16 @@ fn word<const N: usize>(bytes: &[u8; HEAD], at: usize) -> [u8; N] {
 }
 
 impl Head {
+    /// The request for another handle of a key's memory than this one.
+    pub fn renewal(key: u64, handle: u16) -> Self {
+        Self {
+            kind: Kind::Renew,
+            key,
+            handle,
+            ..Self::default()
+        }
+    }
+
     /// Writes the head.
     pub fn emit(&self) -> [u8; HEAD] {
         let mut out = [0; HEAD];

@@ -251,8 +251,8 @@ impl Endpoint {
         self.registration.close(&mut self.core, handle);
     }
 
-    /// The program closes registered memory: transfers from and to it end. Those to it end only
-    /// once [`Self::lands_in`] is false.
+    /// The program closes registered memory: transfers from and to it end. NICs no longer access it
+    /// once [`Self::is_using`] is false.
     pub fn region_closed(&mut self, shared: &mut Shared, key: u64) {
         let core = &mut self.core;
         self.offers.region_closed(core, key);
@@ -260,9 +260,15 @@ impl Endpoint {
         self.route(shared);
     }
 
-    /// Whether the NIC may still write registered memory on behalf of a transfer.
-    pub fn lands_in(&self, key: u64) -> bool {
-        self.pulls.lands_in(key)
+    /// Whether NICs may still access registered memory that was closed: it was being renewed, or a
+    /// transfer reads or writes it.
+    pub fn is_using(&self, key: u64) -> bool {
+        self.pulls.lands_in(key) || self.offers.reads(key) || self.renewal.renews(key)
+    }
+
+    /// The endpoint closes: others of its domain open the memory again that it has opened to peers.
+    pub fn close(&mut self, shared: &mut Shared) {
+        self.renewal.close(&self.core, shared);
     }
 
     /// The outcome of the last registration or closing that was begun, and its handle.

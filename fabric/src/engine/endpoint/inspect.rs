@@ -13,7 +13,8 @@ impl Endpoint {
             ("served", self.serving.len()),
             ("renewals", self.renewal.len()),
             ("commands", self.core.outbox.len()),
-            ("stages", self.core.stages.len()),
+            ("stages", self.core.stages.len() - self.offers.kept()),
+            self.matching.left(),
         ];
         left.extend(self.session.left());
         left.extend(self.pulls.left());
@@ -47,6 +48,11 @@ impl Endpoint {
     pub(in super::super) fn lose_a_stage(&mut self) {
         let stage = self.core.stages.insert(());
         assert!(stage.is_some(), "there is room");
+    }
+
+    /// Stages kept for lost peers.
+    pub(in super::super) fn kept(&self) -> usize {
+        self.offers.kept()
     }
 
     /// Probes so far.

@@ -11,7 +11,8 @@ use super::super::landing::Destination;
 use super::super::outbox::names;
 use super::super::parcel::Parcel;
 use super::super::pulls;
-use super::super::shared::{Failure, Shared, Why};
+use super::super::renewal::Waiter;
+use super::super::shared::{Failure, Note, Shared, Why};
 use super::super::wire::{Head, Kind, Purpose};
 use super::Endpoint;
 
@@ -19,6 +20,10 @@ impl Endpoint {
     /// Continues what completions and calls have made possible. Returns whether anything moved.
     pub fn advance(&mut self, shared: &mut Shared) -> bool {
         let mut moved = false;
+        while let Some(note) = shared.take_note(self.core.address) {
+            self.noted(shared, &note);
+            moved = true;
+        }
         while self.session.take_own(&mut self.core) {
             self.route(shared);
             moved = true;
@@ -27,6 +32,23 @@ impl Endpoint {
         self.session.pay_owed(&mut self.core);
         self.route(shared);
         moved
+    }
+
+    /// Handles a note of another endpoint of the domain.
+    fn noted(&mut self, shared: &mut Shared, note: &Note) {
+        let core = &mut self.core;
+        let (peer, head) = (note.peer, note.head);
+        if head.kind == Kind::Renew {
+            let endpoint = note.from;
+            let waiter = Waiter { endpoint, peer };
+            self.renewal.renew(core, shared, waiter, &head);
+        } else {
+            core.actions.push_back(match core.peers[peer].is_self {
+                true => Action::Renewed(peer, head),
+                false => Action::Tell(peer, head),
+            });
+        }
+        self.route(shared);
     }
 
     /// Handles a completion of the NIC.
@@ -77,12 +99,17 @@ impl Endpoint {
         let core = &mut self.core;
         if number & names::RENEWAL != 0 {
             let number = number & !names::RENEWAL;
+            if is_opened && ended.0 == Status::TooMany {
+                self.offers.spare_handle(core);
+            }
             self.renewal
                 .completed(core, shared, number, is_opened, ended);
         } else if number & names::AWAITED != 0 {
             self.registration.completed(core, number, is_opened, ended);
         } else if is_opened {
             self.offers.registered(core, number, ended);
+        } else if number & names::RANGE != 0 {
+            self.offers.range_closed(core, shared, number);
         }
     }
 
@@ -96,9 +123,7 @@ impl Endpoint {
         self.liveness.begin_check(core, now);
         self.session.post_rejected(core);
         self.renewal.retry(core, shared);
-        if core.clock.gives_up() {
-            self.check_peers(shared);
-        }
+        self.check_peers(shared);
         self.route(shared);
         self.liveness.probe_lost(&mut self.core);
     }
@@ -119,7 +144,7 @@ impl Endpoint {
     /// Probes the peers that have not received their messages now: see `Liveness::probe_all`.
     pub fn probe_unreached(&mut self) {
         let mut unreached = BTreeSet::new();
-        self.session.await_peers(&mut unreached);
+        self.session.await_unreached(&mut unreached);
         self.liveness.probe_all(&mut self.core, unreached);
     }
 
@@ -147,11 +172,18 @@ impl Endpoint {
     }
 
     /// Hands what parts want of each other to the parts that carry it out, in order, and free
-    /// stages to the transfers that wait for some.
+    /// stages to the transfers that wait for some. What an action leads to comes before the next
+    /// one: of two messages that arrive together, the first may begin what the second ends.
     pub(super) fn route(&mut self, shared: &mut Shared) {
         loop {
             while let Some(action) = self.core.actions.pop_front() {
+                if self.core.actions.is_empty() {
+                    self.carry_out(shared, action);
+                    continue;
+                }
+                let later = std::mem::take(&mut self.core.actions);
                 self.carry_out(shared, action);
+                self.core.actions.extend(later);
             }
             if !self.offers.feed(&mut self.core) {
                 return;
@@ -179,7 +211,7 @@ impl Endpoint {
             Action::Pulled(peer, head, into, failure) => {
                 self.pulled(shared, (peer, &head), into, failure);
             }
-            Action::Renew(peer, head) => self.renewal.renew(core, shared, peer, &head),
+            Action::Renew(peer, head) => self.renew(shared, peer, &head),
             Action::Renewed(peer, head) => self.one_sided.renewed(core, shared, peer, &head),
             Action::Serve(target, service) => {
                 self.one_sided.serve(core, shared, target, service);
@@ -189,7 +221,10 @@ impl Endpoint {
             }
             Action::LostLives(peer) => self.liveness.lost_lives(core, peer),
             Action::LostBy(peer) => self.liveness.lost_by(core, peer),
-            Action::Notified(peer) => self.liveness.notified(peer),
+            Action::Notified(peer) => {
+                core.peers.notified(peer);
+                self.offers.release(core, peer);
+            }
             Action::Lose(peer, failure) => self.lose(shared, peer, failure),
             Action::Forget(peer, lost, unknown) => self.forget(shared, peer, lost, unknown),
         }
@@ -217,10 +252,18 @@ impl Endpoint {
             (Kind::Took, _) => self.offers.took(core, shared, peer, &head),
             (Kind::Read, _) => self.serving.read(core, shared, peer, &head),
             (Kind::Atomic, _) => self.serving.change(core, shared, peer, (head, payload)),
-            (Kind::Renew, _) => self.renewal.renew(core, shared, peer, &head),
+            (Kind::Renew, _) => self.renew(shared, peer, &head),
             (Kind::Renewed, _) => self.one_sided.renewed(core, shared, peer, &head),
             (Kind::Credit | Kind::Lost, _) => {}
         }
+    }
+
+    /// A peer, or this endpoint, wants a new handle of own memory.
+    fn renew(&mut self, shared: &mut Shared, peer: usize, head: &Head) {
+        let core = &mut self.core;
+        let endpoint = core.address;
+        let waiter = Waiter { endpoint, peer };
+        self.renewal.renew(core, shared, waiter, head);
     }
 
     /// A transfer has ended: so does what it was for.
@@ -276,7 +319,10 @@ impl Endpoint {
         self.offers.lose(core, shared, peer, unknown);
         self.pulls.lose(core, peer, unknown);
         self.one_sided.lose(core, shared, peer);
-        self.renewal.lose(peer);
+        self.renewal.lose(core, peer);
+        if lost.why != Why::Departed && !core.is_gone {
+            self.renewal.renew_all(core, shared);
+        }
         self.matching.lose(core, shared, peer, lost);
     }
 }

@@ -10,7 +10,7 @@ use super::super::core::Core;
 use super::super::outbox::Outgoing;
 use super::super::reach::{NO_HANDLE, Reach};
 use super::super::shared::Shared;
-use super::super::wire::{Head, Kind};
+use super::super::wire::Head;
 use super::OneSided;
 
 impl OneSided {
@@ -38,12 +38,7 @@ impl OneSided {
         if parked.len() > 1 {
             return;
         }
-        let head = Head {
-            kind: Kind::Renew,
-            key,
-            handle: used,
-            ..Head::default()
-        };
+        let head = Head::renewal(key, used);
         core.actions.push_back(match is_self {
             true => Action::Renew(peer, head),
             false => Action::Tell(peer, head),

@@ -27,7 +27,7 @@ impl Network {
 impl Node {
     /// Posts a receive from one endpoint of the vector, or from any.
     fn expect(&mut self, from: Option<usize>, tagged: bool, context: usize) {
-        let (mut posted, _) = Self::posted(context, 1, 8);
+        let (mut posted, _) = program::posted(context, 1, 8);
         posted.from = from.map(|n| self.address(n));
         self.endpoint
             .receive(&mut self.shared, tagged, posted, false);
@@ -194,7 +194,7 @@ fn what_came_before_the_end_is_received() {
 fn who_looks_for_a_message_of_a_dead_one_is_told() {
     let mut net = all(2);
     net.nodes[1].is_silent = true;
-    let (mut wanted, _) = Node::posted(1, 1, 0);
+    let (mut wanted, _) = program::posted(1, 1, 0);
     wanted.from = Some(net.nodes[0].address(1));
     let mut looks = 0;
     loop {
@@ -214,7 +214,7 @@ fn who_looks_for_a_message_of_a_dead_one_is_told() {
 fn a_pool_is_told_of_the_lost_and_serves_on() {
     let mut net = all(3);
     net.nodes[1].is_silent = true;
-    let (posted, _) = Node::posted(1, 1, 1000);
+    let (posted, _) = program::posted(1, 1, 1000);
     let Node {
         shared, endpoint, ..
     } = &mut net.nodes[0];
@@ -237,13 +237,37 @@ fn somebody_lost_is_told_to_the_next_who_waits_for_anyone() {
     assert_eq!(net.looks(0, 0), []);
 }
 
+/// Neither to a receive nor to a message, which a minute used to fail.
 #[test]
-fn without_an_end_of_patience_nobody_is_lost() {
+fn without_an_end_of_patience_silence_loses_nobody() {
     let mut net = all(2);
     net.nodes[0].endpoint.wait_for(Duration::ZERO);
     net.nodes[1].is_silent = true;
     net.nodes[0].expect(Some(1), true, 1);
-    assert_eq!(net.looks(0, 2 * ENOUGH), []);
+    net.nodes[0].send(1, 1, 2, pattern(8, 0));
+    assert_eq!(net.looks(0, 10 * ENOUGH), []);
+    assert!(net.nodes[0].commands() <= 9, "questions accumulate");
+    let Node {
+        shared, endpoint, ..
+    } = &mut net.nodes[0];
+    endpoint.sent(shared, 0, Status::NoReceive);
+    assert_eq!(net.nodes[0].errors(), []);
+    net.rejoin();
+    net.nodes[1].receive(1, 3, 8);
+    assert_eq!([net.wait(0).context, net.wait(1).context], [2, 3]);
+}
+
+#[test]
+fn without_an_end_of_patience_programs_that_have_ended_are_lost() {
+    let mut net = all(2);
+    net.nodes[0].endpoint.wait_for(Duration::ZERO);
+    net.leave(1);
+    net.nodes[0].expect(Some(1), true, 1);
+    net.nodes[0].send(1, 1, 2, pattern(8, 0));
+    assert_eq!(
+        net.looks(0, 8),
+        [(1, LOST, Why::Departed), (2, LOST, Why::Unknown)]
+    );
 }
 
 /// Waits of half a second add up, with pauses in between: the peer is probed, and given up.
@@ -268,6 +292,87 @@ fn short_waits_add_up() {
         assert_eq!(net.looks(0, 4), [(1, libc::ECANCELED, Why::Plain)]);
     }
     panic!("nobody is given up");
+}
+
+/// However many tries have failed, and for however long.
+#[test]
+fn messages_are_resent_while_the_peer_answers_probes() {
+    let mut net = all(2);
+    net.nodes[0].send(1, 1, 1, pattern(8, 0));
+    let Node {
+        shared, endpoint, ..
+    } = &mut net.nodes[0];
+    for status in [Status::TimedOut, Status::Damaged, Status::NoReceive] {
+        for _ in 0..10 * ENOUGH {
+            endpoint.sent(shared, 0, status);
+            endpoint.tick();
+        }
+    }
+    assert_eq!(net.nodes[0].errors(), []);
+    let into = net.nodes[1].receive(1, 2, 8);
+    assert_eq!([net.wait(0).context, net.wait(1).context], [1, 2]);
+    assert_eq!(into.now(), pattern(8, 0));
+}
+
+/// Two programs, the first of which has the second message of the other and misses its first.
+fn with_a_missing_message() -> Network {
+    let mut net = all(2);
+    net.faults.lost = 1_000;
+    net.nodes[1].send(0, 1, 1, pattern(8, 0));
+    net.turn(1);
+    net.faults.lost = 0;
+    net.nodes[1].send(0, 1, 2, pattern(8, 1));
+    net.settle();
+    assert_eq!(net.nodes[0].endpoint.count("held"), 1);
+    net
+}
+
+#[test]
+fn what_a_dead_sender_left_out_is_not_waited_for() {
+    let mut net = with_a_missing_message();
+    net.nodes[1].is_silent = true;
+    net.looks(0, ENOUGH);
+    assert_eq!(net.nodes[0].endpoint.count("held"), 0);
+    // The program that ends is noticed without patience.
+    let mut net = with_a_missing_message();
+    net.nodes[0].endpoint.wait_for(Duration::ZERO);
+    net.leave(1);
+    net.looks(0, 8);
+    assert_eq!(net.nodes[0].endpoint.count("held"), 0);
+}
+
+/// It gave the receiver up, which has no end of patience.
+#[test]
+fn what_a_living_sender_gave_up_is_not_waited_for() {
+    let mut net = with_a_missing_message();
+    net.nodes[0].endpoint.wait_for(Duration::ZERO);
+    net.cuts.insert((0, 1), net.now + TICK * ENOUGH);
+    net.run(net.now + TICK * ENOUGH, |_| false);
+    let failed = net.nodes[1].errors();
+    assert_eq!(failed, [(1, libc::ETIMEDOUT, Why::Unknown)]);
+    assert_eq!(net.nodes[0].endpoint.count("held"), 1);
+    net.run(net.now + Duration::from_secs(60), |_| false);
+    assert_eq!(net.nodes[0].endpoint.count("held"), 0);
+    net.nodes[0].expect(Some(1), true, 3);
+    assert_eq!(net.looks(0, 0), [(3, LOST, Why::Unreachable)]);
+}
+
+/// Nothing is in flight to it: its NIC has taken a whole window, and its program acknowledges none.
+#[test]
+fn messages_that_wait_for_a_window_fail_with_their_peer() {
+    let mut net = all(2);
+    net.settle();
+    net.nodes[1].computes_until = Duration::MAX;
+    (0..40).for_each(|n| net.nodes[0].send(1, 1, n, pattern(8, 0)));
+    net.settle();
+    assert_eq!(net.nodes[0].commands(), 0);
+    net.leave(1);
+    let failed = net.looks(0, 8);
+    let sent = 40 - failed.len();
+    assert!((1..40).contains(&sent), "{failed:?}");
+    let is_told =
+        |(n, error): (usize, &(usize, i32, Why))| *error == (sent + n, LOST, Why::Departed);
+    assert!(failed.iter().enumerate().all(is_told), "{failed:?}");
 }
 
 /// A NIC has receives for four programs.

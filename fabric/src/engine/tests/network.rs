@@ -1,6 +1,7 @@
 //! NICs and a network in virtual time, for endpoints in one thread: everything that happens follows
 //! from a seed.
 
+mod delivery;
 mod dice;
 mod flight;
 mod memory;
@@ -13,9 +14,10 @@ use phitwire_client::door::{Access, AtomicOp, Completion, Local, Remote, Status}
 
 use crate::engine::core::Segment;
 use crate::engine::endpoint::Endpoint;
-use crate::engine::shared::{Binds, Queue, Shared, Vector};
+use crate::engine::shared::Shared;
 use crate::engine::slots::{SEGMENT, STAGES, STAGES_AT};
-use crate::engine::wire::{Address, Kind, PART};
+use crate::engine::tests::program;
+use crate::engine::wire::{Address, PART};
 use crate::memory::Bytes;
 pub use dice::Dice;
 use flight::{Act, Fate, Flight, Source, Taken};
@@ -96,6 +98,8 @@ pub struct Node {
     pub is_silent: bool,
     /// The program has ended.
     pub is_ended: bool,
+    /// The program whose registered memory is also this one's: both are endpoints of one domain.
+    pub domain: usize,
 }
 
 enum Event {
@@ -119,6 +123,8 @@ pub struct Network {
     pub cuts: BTreeMap<(u16, u16), Duration>,
     /// Maximum number of receives that programs of one NIC have posted.
     pub most_receives: usize,
+    /// Maximum number of handles of a program.
+    pub most_handles: usize,
     /// Memory of programs that NICs reach.
     pub memories: Vec<Bytes>,
     /// Registered memory of all, by handle.
@@ -145,6 +151,7 @@ impl Network {
             harm: None,
             cuts: BTreeMap::new(),
             most_receives: 1024,
+            most_handles: 512,
             memories: Vec::new(),
             domains: Vec::new(),
             events: BTreeMap::new(),
@@ -160,15 +167,11 @@ impl Network {
                 incarnation: (network.dice.below(1 << 16) as u32) << 16 | number as u32,
             };
             network.domains.push(Domain::stages(number));
-            network.nodes.push(Node::new(address, reaches_own));
+            network.nodes.push(Node::new(address, reaches_own, number));
         }
         let addresses: Vec<_> = network.nodes.iter().map(|n| n.endpoint.address()).collect();
-        for node in &mut network.nodes {
-            let vector = node.shared.vectors.get_mut(0).expect("it is there");
-            addresses.iter().for_each(|&address| {
-                vector.insert(address);
-            });
-        }
+        let all = network.nodes.iter_mut().map(|node| &mut node.shared);
+        program::introduce(all, &addresses);
         network
     }
 
@@ -221,11 +224,30 @@ impl Network {
 
     /// One program handles what its NIC has for it, and its NIC takes commands.
     pub fn turn(&mut self, at: usize) -> bool {
-        let node = &mut self.nodes[at];
+        let node = &self.nodes[at];
         if node.is_ended || self.now < node.computes_until {
             return false;
         }
-        let mut moved = false;
+        let moved = self.in_domain(at, Self::handle_all);
+        moved | self.take_commands(at)
+    }
+
+    /// Calls `call` for an endpoint while it has the registered memory of its domain.
+    pub fn in_domain<T>(&mut self, at: usize, call: impl FnOnce(&mut Self, usize) -> T) -> T {
+        let domain = self.nodes[at].domain;
+        let swap = |net: &mut Self| {
+            if let Ok([one, other]) = net.nodes.get_disjoint_mut([at, domain]) {
+                one.shared.swap_domain(&mut other.shared);
+            }
+        };
+        swap(self);
+        let done = call(self, at);
+        swap(self);
+        done
+    }
+
+    fn handle_all(&mut self, at: usize) -> bool {
+        let (node, mut moved) = (&mut self.nodes[at], false);
         while let Some(completion) = node.completions.pop_front() {
             node.under_way -= 1;
             node.endpoint
@@ -235,7 +257,7 @@ impl Network {
         moved |= node.endpoint.advance(&mut node.shared);
         node.endpoint.handle_timeout(&mut node.shared, self.now);
         node.endpoint.check();
-        moved | self.take_commands(at)
+        moved
     }
 
     fn take_commands(&mut self, at: usize) -> bool {
@@ -277,8 +299,6 @@ impl Network {
             }
         }
     }
-
-    // ---- Requests ---------------------------------------------------------------------------
 
     fn depart(&mut self, from: usize, name: u64, taken: Taken) {
         let (act, source) = match taken {
@@ -396,6 +416,9 @@ impl Network {
                 Some(ended) => ended,
                 None => return,
             },
+            Act::Open(..) if self.open_handles(from).len() >= self.most_handles => {
+                Err(Status::TooMany)
+            }
             Act::Open(part, access) => {
                 self.domains.push(Domain {
                     owner: from,
@@ -459,76 +482,11 @@ impl Network {
         Ok(0)
     }
 
-    // ---- Messages ---------------------------------------------------------------------------
-
-    fn post_receive(&mut self, at: usize, name: u64, into: Local) {
-        let here = self.nodes[at].endpoint.address().processor;
-        let at_nic = self
-            .nodes
-            .iter()
-            .filter(|node| node.endpoint.address().processor == here);
-        let posted: usize = at_nic.map(|node| node.receives.len()).sum();
-        if posted >= self.most_receives {
-            return self.answer(at, name, Err(Status::TooMany), Duration::ZERO);
-        }
-        self.nodes[at].receives.push_back((name, into));
-        if let Some(flight) = self.nodes[at].arrived.pop_front() {
-            self.arrive(flight);
-        }
-    }
-
-    /// The oldest message that waits for a receive has waited long enough.
-    fn give_up(&mut self, to: usize) {
-        let arrived = &mut self.nodes[to].arrived;
-        let is_due = |flight: &Flight| self.now >= flight.since + DELIVERY;
-        if let Some(flight) = arrived.pop_front_if(|flight| is_due(flight))
-            && flight.fate != Fate::Late
-        {
-            let status = match flight.fate {
-                Fate::Fine => Status::NoReceive,
-                _ => Status::TimedOut,
-            };
-            self.answer(flight.from, flight.name, Err(status), Duration::ZERO);
-        }
-    }
-
-    /// Delivers a message, or has it wait for a receive: `None`.
-    fn deliver(&mut self, flight: Flight, processor: u16, member: u8) -> Option<Ended> {
-        let to = self.nodes.iter().position(|node| {
-            let address = node.endpoint.address();
-            (address.processor, address.member) == (processor, member)
-        });
-        let Some(to) = to else {
-            return Some(Err(Status::NoProcessor));
-        };
-        let node = &mut self.nodes[to];
-        if node.is_ended || node.receives.is_empty() {
-            node.arrived.push_back(flight);
-            self.after(DELIVERY, Event::GiveUp(to));
-            return None;
-        }
-        if self.harm == Some(Harm::Swallow) && self.dice.chance(200) {
-            return Some(Ok(0));
-        }
-        if self.harm == Some(Harm::Discreet) && flight.data[0] == Kind::Lost as u8 {
-            return Some(Ok(0));
-        }
-        let (name, into) = node.receives.pop_front()?;
-        let mut data = flight.data;
-        if self.harm == Some(Harm::Flip)
-            && let Some(last) = data.get_mut(96..).and_then(<[u8]>::last_mut)
-        {
-            *last ^= 0x10;
-        }
-        let received = Completion::Received {
-            name,
-            status: Status::Done,
-            processor: self.nodes[flight.from].endpoint.address().processor,
-            bytes: data.len() as u64,
-        };
-        self.store(to, into, &data).expect("the receive is its own");
-        self.after(Duration::ZERO, Event::End(to, received, None));
-        Some(Ok(0))
+    /// The open handles of a program.
+    pub fn open_handles(&self, at: usize) -> Vec<usize> {
+        let all = self.domains.iter().enumerate();
+        let open = all.filter(|(_, domain)| domain.is_open && domain.owner == at);
+        open.map(|(handle, _)| handle).collect()
     }
 
     /// A program ends: its NIC forgets it.
@@ -567,21 +525,12 @@ impl Domain {
 }
 
 impl Node {
-    fn new(address: Address, reaches_own: bool) -> Self {
+    fn new(address: Address, reaches_own: bool, domain: usize) -> Self {
         let segment = Memory(Arc::new(Mutex::new(vec![0; SEGMENT as usize])));
         let mut endpoint = Endpoint::new(address, Box::new(segment.clone()), reaches_own);
-        let mut shared = Shared::default();
-        let queue = shared.queues.insert(Queue::default());
-        let queue = queue.expect("there is room");
-        *endpoint.binds_mut() = Binds {
-            vector: shared.vectors.insert(Vector::default()),
-            transmit: Some((queue, false)),
-            receive: Some((queue, false)),
-            ..Binds::default()
-        };
         Self {
+            shared: program::bind(&mut endpoint),
             endpoint,
-            shared,
             segment,
             receives: VecDeque::new(),
             arrived: VecDeque::new(),
@@ -591,6 +540,7 @@ impl Node {
             computes_until: Duration::ZERO,
             is_silent: false,
             is_ended: false,
+            domain,
         }
     }
 }

@@ -4,14 +4,15 @@ use super::*;
 use crate::engine::action::Action;
 use crate::engine::core::{Core, Segment};
 use crate::engine::landing::Destination;
+use crate::engine::one_sided::OneSided;
 use crate::engine::outbox::Outgoing;
 use crate::engine::parcel::{End, Parcel};
 use crate::engine::pulls::Pulls;
 use crate::engine::reach::{NO_HANDLE, Reach};
-use crate::engine::renewal::Renewal;
+use crate::engine::renewal::{Renewal, Waiter};
 use crate::engine::requests::Requests;
 use crate::engine::session::Session;
-use crate::engine::shared::{Binds, Failure, Queue, Shared};
+use crate::engine::shared::{Binds, Failure, Open, Queue, Shared};
 use crate::engine::wire::{Head, IN_PLACE, Kind, Purpose};
 
 /// A segment whose content does not matter.
@@ -195,7 +196,10 @@ fn memory_without_a_handle_is_opened_as_soon_as_there_is_one() {
         bytes,
         access: FI_REMOTE_WRITE,
         base: bytes.address(),
-        reach: Some((Reach { handle, base }, 0)),
+        open: Some(Open {
+            reach: Reach { handle, base },
+            by: Some(core.address),
+        }),
     };
     shared.regions.insert(9, region);
     let mut renewal = Renewal::default();
@@ -204,7 +208,9 @@ fn memory_without_a_handle_is_opened_as_soon_as_there_is_one() {
         handle,
         ..head(Kind::Renew, 0)
     };
-    renewal.renew(&mut core, &mut shared, peer, &wanted(5));
+    let endpoint = core.address;
+    let waiter = |peer| Waiter { endpoint, peer };
+    renewal.renew(&mut core, &mut shared, waiter(peer), &wanted(5));
     assert!(matches!(
         core.outbox.front(),
         Some(Outgoing::Deregister(_, 5))
@@ -218,7 +224,7 @@ fn memory_without_a_handle_is_opened_as_soon_as_there_is_one() {
         renewal.completed(&mut core, &mut shared, 0, true, (Status::TooMany, 0));
         // Others wait too, once each, and the old number is not closed again.
         for peer in [peer, other] {
-            renewal.renew(&mut core, &mut shared, peer, &wanted(5));
+            renewal.renew(&mut core, &mut shared, waiter(peer), &wanted(5));
         }
         assert!(core.outbox.front().is_none() && core.actions.is_empty());
         renewal.retry(&mut core, &mut shared);
@@ -266,4 +272,120 @@ fn senders_are_those_that_the_network_interface_names() {
         let lost = core.actions.pop_front();
         assert_eq!(lost.is_some(), is_taken, "{lost:?}");
     }
+}
+
+/// What a put addresses, as its command says.
+fn handle_of(one_sided: &OneSided, slot: usize) -> u16 {
+    match one_sided.request(slot) {
+        Some(phitwire_client::door::Request::Put { to, .. }) => to.handle,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn handles_that_peers_say_are_used_until_they_take_them_back() {
+    let (mut core, mut shared, [peer, _]) = core();
+    let mut one_sided = OneSided::default();
+    let reach = Reach {
+        handle: 5,
+        base: 4096,
+    };
+    let far = Far {
+        number: 0,
+        address: 4096,
+        key: reach.key(1).expect("its numbers are small"),
+    };
+    let from = Pieces::leaked(vec![1; 8]);
+    // The handle that a put uses, and the peer's answer when that is rejected.
+    for (handle, said) in [(5, Some(8)), (8, Some(9)), (9, None), (5, None)] {
+        let to = OneSided::reach_of(&core, peer, &far, 8).expect("NICs reach it");
+        one_sided.put(&mut core, &mut shared, to, (&from, op(1, 0)));
+        assert_eq!(handle_of(&one_sided, 0), handle);
+        one_sided.completed(&mut core, &mut shared, 0, (Status::NoHandle, 0));
+        let asked = core.actions.pop_front();
+        assert!(matches!(asked, Some(Action::Tell(_, head)) if head.handle == handle));
+        let renewed = Head {
+            key: far.key,
+            handle: said.unwrap_or(0),
+            failed: said.is_none(),
+            ..head(Kind::Renewed, 0)
+        };
+        one_sided.renewed(&mut core, &mut shared, peer, &renewed);
+        if let Some(said) = said {
+            assert_eq!(handle_of(&one_sided, 0), said);
+            one_sided.completed(&mut core, &mut shared, 0, (Status::Done, 0));
+            assert_eq!(one_sided.learned(), 1);
+        }
+        assert_eq!(one_sided.len(), 0);
+    }
+    assert_eq!((errors(&mut shared).len(), one_sided.learned()), (2, 0));
+}
+
+#[test]
+fn handles_of_lost_peers_are_dropped() {
+    let (mut core, mut shared, peers) = core();
+    let mut one_sided = OneSided::default();
+    let (handle, base) = (5, 4096);
+    let far = Far {
+        number: 0,
+        address: 4096,
+        key: Reach { handle, base }
+            .key(1)
+            .expect("its numbers are small"),
+    };
+    let from = Pieces::leaked(vec![1; 8]);
+    for (slot, peer) in peers.into_iter().enumerate() {
+        let to = OneSided::reach_of(&core, peer, &far, 8).expect("NICs reach it");
+        one_sided.put(&mut core, &mut shared, to, (&from, op(1, 0)));
+        one_sided.completed(&mut core, &mut shared, slot, (Status::NoHandle, 0));
+        let renewed = Head {
+            key: far.key,
+            handle: 8,
+            ..head(Kind::Renewed, 0)
+        };
+        one_sided.renewed(&mut core, &mut shared, peer, &renewed);
+    }
+    assert_eq!(one_sided.learned(), 2);
+    core.peers.lose(peers[0], LOST);
+    one_sided.lose(&mut core, &mut shared, peers[0]);
+    assert_eq!(one_sided.learned(), 1);
+}
+
+/// A peer may still know its other handle.
+#[test]
+fn keys_of_renewed_memory_do_not_recur() {
+    let (mut core, mut shared, [peer, _]) = core();
+    let Pieces::One(bytes) = Pieces::leaked(vec![0; 64]) else {
+        unreachable!("it is one");
+    };
+    let (handle, base) = (5, bytes.address() / 64 * 64);
+    let reach = Reach { handle, base };
+    let mut keys = Vec::new();
+    for _ in 0..2 {
+        let key = shared.new_key_of(reach).expect("there are many");
+        let region = Region {
+            bytes,
+            access: FI_REMOTE_WRITE,
+            base,
+            open: Some(Open {
+                reach,
+                by: Some(core.address),
+            }),
+        };
+        shared.regions.insert(key, region);
+        keys.push(key);
+    }
+    let mut renewal = Renewal::default();
+    let endpoint = core.address;
+    let waiter = Waiter { endpoint, peer };
+    let wanted = Head::renewal(keys[0], handle);
+    renewal.renew(&mut core, &mut shared, waiter, &wanted);
+    for (is_opened, word) in [(false, 0), (true, 8)] {
+        let ended = (Status::Done, word);
+        renewal.completed(&mut core, &mut shared, 0, is_opened, ended);
+    }
+    shared.regions.clear();
+    let later: Vec<_> = (0..1024).filter_map(|_| shared.new_key_of(reach)).collect();
+    assert_eq!(later.len(), 1024);
+    assert!(!later.contains(&keys[0]) && later.contains(&keys[1]));
 }

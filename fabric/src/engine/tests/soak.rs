@@ -1,6 +1,8 @@
 //! Programs that a seed draws, over a network whose faults it draws: every operation ends once, as
 //! it should, and nothing is left.
 
+mod acts;
+mod extras;
 mod judge;
 mod memory;
 mod plan;
@@ -96,6 +98,16 @@ fn seeds_draw_all_shapes() {
             "{shape:?}"
         );
     }
+    let drawn: [fn(&Plan) -> bool; 5] = [
+        |plan| !plan.extras.companions.is_empty(),
+        |plan| plan.extras.briefs.iter().any(|brief| brief.is_part),
+        |plan| plan.extras.briefs.iter().any(|brief| brief.is_open),
+        |plan| !plan.extras.replacements.is_empty(),
+        |plan| !plan.extras.peeks.is_empty(),
+    ];
+    for (n, is_drawn) in drawn.iter().enumerate() {
+        assert!((1..200).any(|seed| is_drawn(&Plan::draw(seed))), "{n}");
+    }
 }
 
 /// Some seed of this shape fails with the harm, and does not without.
@@ -124,6 +136,11 @@ fn what_is_carried_out_twice_is_noticed() {
 #[test]
 fn late_puts_under_an_old_handle_are_noticed() {
     is_noticed(Harm::Zombie, Shape::LatePuts);
+}
+
+#[test]
+fn accesses_to_memory_that_is_closed_are_noticed() {
+    is_noticed(Harm::Zombie, Shape::Calm);
 }
 
 #[test]

@@ -22,6 +22,10 @@ pub struct Judge {
     announced: BTreeMap<u64, usize>,
     /// Operations that were rejected for good.
     rejected: Vec<String>,
+    /// The memory that each program is closing, and the endpoint that closes it at its NIC.
+    pub closing: BTreeMap<usize, (usize, Option<usize>)>,
+    /// Memory that has been closed.
+    pub closed: BTreeSet<usize>,
 }
 
 impl Judge {
@@ -33,6 +37,8 @@ impl Judge {
             accesses: Vec::new(),
             announced: BTreeMap::new(),
             rejected: Vec::new(),
+            closing: BTreeMap::new(),
+            closed: BTreeSet::new(),
         }
     }
 
@@ -141,6 +147,7 @@ impl Judge {
         }
         self.order(plan)?;
         self.writes(plan, net)?;
+        plan.is_closed_memory_untouched(net, self)?;
         self.counters(plan, net)?;
         let mut nodes = (0..plan.nodes).filter(|at| !excused.contains(at));
         nodes.try_for_each(|at| left(net, at))
@@ -160,12 +167,17 @@ impl Judge {
             let (at, may_wait) = match context & !(SEND - 1) {
                 SEND => (plan.messages[number].from, knows(plan.messages[number].to)),
                 RECEIVE => (plan.receives[number].at, knows(plan.receives[number].at)),
+                PEEK => (plan.extras.peeks[number], false),
                 _ => (plan.accesses[number].from, false),
             };
             let node = &net.nodes[at];
             if !node.is_ended && !may_wait {
                 let peers = node.endpoint.failures();
-                return Err(format!("{} at {at} never ends; {peers:?}", name(context)));
+                let left: Vec<_> = (0..net.nodes.len())
+                    .filter_map(|at| left(net, at).err())
+                    .collect();
+                let name = name(context);
+                return Err(format!("{name} at {at} never ends; {peers:?}; {left:?}"));
             }
             excused.insert(at);
             if context & !(SEND - 1) == SEND {
@@ -182,16 +194,30 @@ impl Judge {
         }
         for (&context, outcome) in &self.ops {
             if let Some(Err((errno, why))) = outcome {
-                let is_change = context & !(SEND - 1) == ACCESS
-                    && plan.accesses[context & (SEND - 1)].kind == Kind::Add;
-                // Nobody knows whether an atomic operation without an answer was carried out.
-                let may_fail = is_change && plan.reaches_own && plan.shape != Shape::Calm;
-                if !(may_fail && *why == Why::Unknown) {
+                let number = context & (SEND - 1);
+                let may_fail = match context & !(SEND - 1) {
+                    RECEIVE => *errno == libc::ECANCELED,
+                    PEEK => *errno == libc::ENOMSG,
+                    ACCESS => self.access_may_fail(plan, number, *why),
+                    _ => false,
+                };
+                if !may_fail {
                     return Err(format!("{} fails with {errno}, {why:?}", name(context)));
                 }
             }
         }
         Ok(())
+    }
+
+    fn access_may_fail(&self, plan: &Plan, number: usize, why: Why) -> bool {
+        match plan.accesses[number].kind {
+            // Nobody knows whether an atomic operation without an answer was carried out.
+            Kind::Add => plan.reaches_own && plan.shape != Shape::Calm && why == Why::Unknown,
+            Kind::BriefRead { .. } => why == Why::Refused,
+            // A part may have been written before the memory was closed.
+            Kind::BriefWrite { .. } => matches!(why, Why::Refused | Why::Unknown),
+            _ => false,
+        }
     }
 
     fn messages(&self, plan: &Plan) -> Result<(), String> {
@@ -340,6 +366,7 @@ pub fn name(context: usize) -> String {
     match context & !(SEND - 1) {
         SEND => format!("send {number}"),
         RECEIVE => format!("receive {number}"),
+        PEEK => format!("peek {number}"),
         _ => format!("access {number}"),
     }
 }

@@ -5,16 +5,14 @@ use super::plan::*;
 use super::*;
 
 /// What programs write into memory that is theirs again.
-const OWN: u8 = 0xee;
+pub const OWN: u8 = 0xee;
 
 /// The memory of an operation that the provider may no longer read or write after this outcome, and
 /// what it must hold when the operation ends.
 fn memory(plan: &Plan, context: usize, outcome: &Outcome) -> Option<(Pieces, Option<Vec<u8>>)> {
     let number = context & (SEND - 1);
     match context & !(SEND - 1) {
-        // After a failure a peer may still fetch the message.
-        SEND if outcome.is_ok() => Some((plan.messages[number].bytes.clone(), None)),
-        SEND => None,
+        SEND => Some((plan.messages[number].bytes.clone(), None)),
         RECEIVE => {
             let into = plan.receives[number].into.clone();
             let received = outcome.as_ref().ok().map(|(entry, _)| {
@@ -24,15 +22,19 @@ fn memory(plan: &Plan, context: usize, outcome: &Outcome) -> Option<(Pieces, Opt
             });
             Some((into, received))
         }
+        PEEK => None,
         _ => {
             let access = &plan.accesses[number];
             let read = match access.kind {
                 Kind::Read { at, len } if outcome.is_ok() => {
                     Some((at..at + len).map(constant).collect())
                 }
+                Kind::BriefRead { at, len, .. } if outcome.is_ok() => {
+                    Some((at..at + len).map(constant).collect())
+                }
                 _ => None,
             };
-            let is_read = matches!(access.kind, Kind::Read { .. });
+            let is_read = matches!(access.kind, Kind::Read { .. } | Kind::BriefRead { .. });
             (is_read || outcome.is_ok()).then(|| (access.memory.clone(), read))
         }
     }

@@ -1,8 +1,10 @@
 //! What the programs of a seed do, and what the network does to them.
 
+use super::extras::Extras;
 use super::*;
+use crate::engine::reach::Reach;
+use crate::engine::shared::Open;
 use crate::engine::tests::network::Dice;
-use crate::flags::{FI_ATOMIC, FI_READ, FI_RMA, FI_WRITE};
 use crate::memory::Arena;
 
 /// What besides single losses happens to the programs.
@@ -89,7 +91,21 @@ pub enum Kind {
         with_data: bool,
     },
     /// Reads from what nobody changes.
-    Read { at: usize, len: usize },
+    Read {
+        at: usize,
+        len: usize,
+    },
+    /// Reads from memory that is closed, and writes to it.
+    BriefRead {
+        brief: usize,
+        at: usize,
+        len: usize,
+    },
+    BriefWrite {
+        brief: usize,
+        at: usize,
+        len: usize,
+    },
     /// Adds 1 to the first counter, which NICs can.
     Add,
     /// Multiplies the second by 3, which they cannot.
@@ -108,6 +124,13 @@ pub enum Action {
     Cut(usize, usize, Duration),
     End(usize),
     Silence(usize),
+    CloseCompanion(usize),
+    /// A program closes registered memory.
+    Close(usize),
+    Cancel(usize),
+    Peek(usize),
+    /// Bytes arrive that are no message.
+    Noise(usize, Vec<u8>),
 }
 
 /// Bytes of a slot for writes, and slots of each writer.
@@ -118,14 +141,15 @@ pub const ADDS: usize = 0;
 pub const TRIPLES: usize = 8;
 const SLOTS_AT: usize = 64;
 const MOST_NODES: usize = 8;
-const READ_AT: usize = SLOTS_AT + MOST_NODES * SLOTS * SLOT_BYTES;
-const READ_BYTES: usize = 70_000;
+pub const READ_AT: usize = SLOTS_AT + MOST_NODES * SLOTS * SLOT_BYTES;
+pub const READ_BYTES: usize = 70_000;
 pub const REGION: usize = READ_AT + READ_BYTES;
 
 /// Contexts of operations: a kind, and the number in the plan.
 pub const SEND: usize = 1 << 20;
 pub const RECEIVE: usize = 2 << 20;
 pub const ACCESS: usize = 3 << 20;
+pub const PEEK: usize = 4 << 20;
 
 pub const fn slot_at(writer: usize, slot: usize) -> usize {
     SLOTS_AT + (writer * SLOTS + slot) * SLOT_BYTES
@@ -149,12 +173,13 @@ pub struct Plan {
     pub agenda: Vec<(Duration, Action)>,
     pub regions: Vec<Bytes>,
     pub keys: Vec<u64>,
+    pub extras: Extras,
     arena: Arena,
     memories: Vec<Bytes>,
     ring: usize,
     most_receives: usize,
     /// Whether silent peers are given up.
-    gives_up: bool,
+    pub gives_up: bool,
 }
 
 impl Plan {
@@ -174,6 +199,7 @@ impl Plan {
             agenda: Vec::new(),
             regions: Vec::new(),
             keys: Vec::new(),
+            extras: Extras::default(),
             arena: Arena::default(),
             memories: Vec::new(),
             most_receives: 1024,
@@ -202,23 +228,29 @@ impl Plan {
             Pieces::One(region).fill(TRIPLES, &1_u64.to_le_bytes());
             plan.regions.push(region);
         }
+        plan.draw_extras(&mut Dice::new(seed ^ 0x0e87_4a5e), span);
         plan.agenda.sort_by_key(|(time, _)| *time);
         plan
     }
 
-    /// Whether peers may be declared lost. Without patience a message waits a minute for a receive.
+    /// Whether peers may be declared lost.
     pub const fn loses(&self) -> bool {
-        self.shape.loses() || (!self.gives_up && matches!(self.shape, Shape::Busy))
+        self.shape.loses()
     }
 
-    fn lend(&mut self, skip: usize, len: usize) -> Bytes {
+    /// Whether NICs have receives for all endpoints.
+    pub const fn has_all_receives(&self) -> bool {
+        self.most_receives >= 1024
+    }
+
+    pub fn lend(&mut self, skip: usize, len: usize) -> Bytes {
         let bytes = self.arena.bytes(skip, len);
         self.memories.push(bytes);
         bytes
     }
 
     /// Memory of a program, in one piece or in several.
-    fn pieces(&mut self, dice: &mut Dice, len: usize) -> Pieces {
+    pub fn pieces(&mut self, dice: &mut Dice, len: usize) -> Pieces {
         if dice.chance(800) || len < 3 {
             return Pieces::One(self.lend(dice.below(3) as usize * 4, len));
         }
@@ -265,7 +297,7 @@ impl Plan {
         }
     }
 
-    fn pair(&self, dice: &mut Dice, may_be_self: bool) -> (usize, usize) {
+    pub fn pair(&self, dice: &mut Dice, may_be_self: bool) -> (usize, usize) {
         loop {
             let (from, to) = (
                 dice.below(self.nodes as u64) as usize,
@@ -298,20 +330,7 @@ impl Plan {
                     with_data: dice.chance(300),
                 },
             };
-            let memory = match kind {
-                Kind::Write { len, .. } => {
-                    let memory = self.pieces(dice, len);
-                    memory.fill(0, &pattern(len, number + 77));
-                    memory
-                }
-                Kind::Read { len, .. } => self.pieces(dice, len),
-                Kind::Add | Kind::Triple => {
-                    let memory = self.pieces(dice, 8);
-                    let operand: u64 = if kind == Kind::Add { 1 } else { 3 };
-                    memory.fill(0, &operand.to_le_bytes());
-                    memory
-                }
-            };
+            let memory = self.memory_of(dice, number, kind);
             let time = dice.between(Duration::ZERO, span);
             self.agenda.push((time, Action::Access(number)));
             self.accesses.push(Access {
@@ -320,6 +339,24 @@ impl Plan {
                 kind,
                 memory,
             });
+        }
+    }
+
+    /// The memory of an access, with the bytes that it writes.
+    pub fn memory_of(&mut self, dice: &mut Dice, number: usize, kind: Kind) -> Pieces {
+        match kind {
+            Kind::Write { len, .. } | Kind::BriefWrite { len, .. } => {
+                let memory = self.pieces(dice, len);
+                memory.fill(0, &pattern(len, number + 77));
+                memory
+            }
+            Kind::Read { len, .. } | Kind::BriefRead { len, .. } => self.pieces(dice, len),
+            Kind::Add | Kind::Triple => {
+                let memory = self.pieces(dice, 8);
+                let operand: u64 = if kind == Kind::Add { 1 } else { 3 };
+                memory.fill(0, &operand.to_le_bytes());
+                memory
+            }
         }
     }
 
@@ -354,10 +391,15 @@ impl Plan {
     }
 
     pub fn network(&self, seed: u64) -> Network {
-        let processors: Vec<_> = (0..self.nodes as u16).collect();
+        let mut processors: Vec<_> = (0..self.nodes as u16).collect();
+        processors.extend(self.extras.companions.iter().map(|&at| at as u16));
         let mut net = Network::new(&processors, seed ^ 0x5eed, self.reaches_own);
         net.memories = self.memories.clone();
         net.most_receives = self.most_receives;
+        net.most_handles = self.extras.handles.unwrap_or(net.most_handles);
+        for (number, &at) in self.extras.companions.iter().enumerate() {
+            net.nodes[self.nodes + number].domain = at;
+        }
         for node in &mut net.nodes {
             node.ring = self.ring;
             if !self.gives_up {
@@ -370,152 +412,58 @@ impl Plan {
     /// Registers the memory that peers access.
     pub fn open_regions(&mut self, net: &mut Network) -> Result<(), String> {
         for at in 0..self.nodes {
-            let access = FI_REMOTE_READ | FI_REMOTE_WRITE;
-            let bytes = self.regions[at];
-            let base = net.nodes[at].endpoint.begin_opening(&bytes, access);
-            let mut reach = None;
-            if let Some(base) = base {
-                let end = net.now + Duration::from_secs(10);
-                net.run(end, |net| {
-                    net.nodes[at].endpoint.ended_registration().is_some()
-                });
-                let ended = net.nodes[at].endpoint.ended_registration();
-                let Some((Status::Done, handle)) = ended else {
-                    return Err(format!("registration at {at} ended with {ended:?}"));
-                };
-                let handle = handle as u16;
-                reach = Some(crate::engine::reach::Reach { handle, base });
-            }
-            let key = reach.map_or(1, |reach| reach.key(1));
-            let region = Region {
-                bytes,
-                access,
-                base: bytes.address(),
-                reach: reach.map(|reach| (reach, 0)),
-            };
-            net.nodes[at].shared.regions.insert(key, region);
+            let key = self.open(net, at, self.regions[at], true)?;
             self.keys.push(key);
+        }
+        for number in 0..self.extras.briefs.len() {
+            let brief = &self.extras.briefs[number];
+            let key = self.open(net, brief.at, brief.bytes, brief.is_open)?;
+            self.extras.briefs[number].key = key;
         }
         Ok(())
     }
 
-    /// Does it; false if that must be tried again.
-    pub fn act(&self, net: &mut Network, judge: &mut Judge, action: &Action) -> bool {
-        match *action {
-            Action::Compute(at, time) => {
-                net.nodes[at].computes_until = net.now + time;
-                net.wake_at(net.now + time);
-                true
-            }
-            Action::Cut(a, b, time) => {
-                net.cuts
-                    .insert((a.min(b) as u16, a.max(b) as u16), net.now + time);
-                true
-            }
-            Action::End(at) => {
-                net.leave(at);
-                true
-            }
-            Action::Silence(at) => {
-                for other in (0..self.nodes).filter(|&other| other != at) {
-                    let pair = (at.min(other) as u16, at.max(other) as u16);
-                    net.cuts.insert(pair, Duration::MAX);
+    /// Registers memory of a program: at the NIC, if that is wanted and possible.
+    fn open(
+        &self,
+        net: &mut Network,
+        at: usize,
+        bytes: Bytes,
+        at_nic: bool,
+    ) -> Result<u64, String> {
+        let access = FI_REMOTE_READ | FI_REMOTE_WRITE;
+        let by = self.companion(at).unwrap_or(at);
+        let endpoint = &mut net.nodes[by].endpoint;
+        let base = at_nic.then(|| endpoint.begin_opening(&bytes, access));
+        let mut opened = None;
+        if let Some(base) = base.flatten() {
+            let end = net.now + Duration::from_secs(10);
+            net.run(end, |net| {
+                net.nodes[by].endpoint.ended_registration().is_some()
+            });
+            let ended = net.nodes[by].endpoint.ended_registration();
+            let by = Some(net.nodes[by].endpoint.address());
+            opened = match ended {
+                Some((Status::Done, handle)) => {
+                    let handle = handle as u16;
+                    let reach = Reach { handle, base };
+                    let key = net.nodes[at].shared.new_key_of(reach);
+                    key.map(|key| (key, Open { reach, by }))
                 }
-                true
-            }
-            Action::Send(number) => self.send(net, judge, number),
-            Action::Receive(number) => self.receive(net, judge, number),
-            Action::Access(number) => self.access(net, judge, number),
+                Some((Status::TooMany, _)) => None,
+                _ => return Err(format!("a registration at {at} ended with {ended:?}")),
+            };
         }
-    }
-
-    fn send(&self, net: &mut Network, judge: &mut Judge, number: usize) -> bool {
-        let message = &self.messages[number];
-        let Some(node) = net.running(message.from) else {
-            return net.nodes[message.from].is_ended;
+        let shared = &mut net.nodes[at].shared;
+        let key = opened.map_or_else(|| shared.new_key(), |(key, _)| key);
+        let region = Region {
+            bytes,
+            access,
+            base: bytes.address(),
+            open: opened.map(|(_, open)| open),
         };
-        let op = op(SEND | number, FI_SEND | FI_TAGGED);
-        let with = (Some(message.tag), Some(number as u64));
-        let to = message.to as u64;
-        let sent = node
-            .endpoint
-            .send(&mut node.shared, to, message.bytes.clone(), with, op);
-        judge.begun(SEND | number, sent)
-    }
-
-    fn receive(&self, net: &mut Network, judge: &mut Judge, number: usize) -> bool {
-        let receive = &self.receives[number];
-        let from = receive.from.map(|from| net.nodes[from].endpoint.address());
-        let Some(node) = net.running(receive.at) else {
-            return net.nodes[receive.at].is_ended;
-        };
-        let posted = Posted {
-            op: op(RECEIVE | number, FI_RECV | FI_TAGGED),
-            into: receive.into.clone(),
-            tag: receive.tag.unwrap_or(0),
-            ignore: if receive.tag.is_some() { 0 } else { u64::MAX },
-            from,
-            multi: None,
-        };
-        judge.posted(number);
-        node.endpoint.receive(&mut node.shared, true, posted, false);
-        judge.begun(RECEIVE | number, Ok(()))
-    }
-
-    fn access(&self, net: &mut Network, judge: &mut Judge, number: usize) -> bool {
-        let access = &self.accesses[number];
-        if !judge.may_begin(self, number) {
-            return net.nodes[access.from].is_ended;
-        }
-        let base = self.regions[access.to].address();
-        let key = self.keys[access.to];
-        let Some(node) = net.running(access.from) else {
-            return net.nodes[access.from].is_ended;
-        };
-        let far = |at: usize| Far {
-            number: access.to as u64,
-            address: base + at as u64,
-            key,
-        };
-        let op = |flags| op(ACCESS | number, flags);
-        let memory = access.memory.clone();
-        let (endpoint, shared) = (&mut node.endpoint, &mut node.shared);
-        let begun = match access.kind {
-            Kind::Write {
-                slot, with_data, ..
-            } => {
-                let data = with_data.then_some(number as u64);
-                let far = far(slot_at(access.from, slot));
-                endpoint.write(shared, far, memory, data, op(FI_RMA | FI_WRITE))
-            }
-            Kind::Read { at, .. } => {
-                endpoint.read(shared, far(READ_AT + at), memory, op(FI_RMA | FI_READ))
-            }
-            Kind::Add | Kind::Triple => {
-                let (at, number) = match access.kind {
-                    Kind::Add => (ADDS, 2),
-                    _ => (TRIPLES, 3),
-                };
-                let change = Change {
-                    datatype: 7,
-                    op: number,
-                    form: Form::Write,
-                    count: 1,
-                };
-                let parts = [Some(memory), None, None];
-                endpoint.atomic(shared, far(at), change, parts, op(FI_ATOMIC | FI_WRITE))
-            }
-        };
-        judge.begun(ACCESS | number, begun)
-    }
-}
-
-impl Network {
-    /// A program that can do something now.
-    fn running(&mut self, at: usize) -> Option<&mut Node> {
-        let now = self.now;
-        let node = &mut self.nodes[at];
-        (!node.is_ended && node.computes_until <= now).then_some(node)
+        shared.regions.insert(key, region);
+        Ok(key)
     }
 }
 

@@ -1,0 +1,306 @@
+//! What some seeds draw besides: other endpoints in the domains of programs, registered memory that
+//! is closed in the middle, receives that are cancelled, peeks, bytes that are no message.
+
+use super::plan::{Access, *};
+use super::*;
+use crate::engine::shared::Open;
+use crate::engine::tests::network::Dice;
+
+/// Offsets in memory that is closed: what is read, and what is written.
+const BRIEF_WRITES_AT: usize = 20_000;
+const BRIEF_BYTES: usize = 40_000;
+
+/// Registered memory that its program closes while peers access it.
+pub struct Brief {
+    pub at: usize,
+    pub bytes: Bytes,
+    /// Whether it is a part of the memory that the program has registered for good.
+    pub is_part: bool,
+    /// Whether NICs reach it.
+    pub is_open: bool,
+    pub key: u64,
+}
+
+/// What is drawn besides.
+#[derive(Default)]
+pub struct Extras {
+    /// Programs that have another endpoint, which opens their memory, in the order of its number.
+    pub companions: Vec<usize>,
+    pub briefs: Vec<Brief>,
+    /// Where peeks are made.
+    pub peeks: Vec<usize>,
+    /// Handles of each program, including that of the stages, where they are scarce.
+    pub handles: Option<usize>,
+    /// Receives that take the place of cancelled ones.
+    pub replacements: Vec<(usize, usize)>,
+}
+
+impl Plan {
+    /// Draws for some of the seeds; the rest of their plan stays as it is.
+    pub fn draw_extras(&mut self, dice: &mut Dice, span: Duration) {
+        if self.shape != Shape::Silence && self.shape.loses() && dice.chance(200) {
+            // A cut has an end, and programs that have ended are noticed.
+            self.gives_up = false;
+        }
+        for at in 0..self.nodes {
+            if self.has_all_receives() && dice.chance(200) {
+                self.extras.companions.push(at);
+                if dice.chance(400) {
+                    let end = Action::CloseCompanion(self.extras.companions.len() - 1);
+                    self.agenda.push((dice.between(Duration::ZERO, span), end));
+                }
+            }
+        }
+        if dice.chance(300) {
+            self.draw_briefs(dice, span);
+        }
+        if dice.chance(300) {
+            self.draw_cancels(dice, span);
+        }
+        for _ in 0..dice.below(10) {
+            let at = dice.below(self.nodes as u64) as usize;
+            let when = dice.between(Duration::ZERO, span);
+            match dice.chance(500) {
+                true => {
+                    let peek = Action::Peek(self.extras.peeks.len());
+                    self.agenda.push((when, peek));
+                    self.extras.peeks.push(at);
+                }
+                false => {
+                    let len = dice.one_of(&[0, 1, 95, 96, 97, 8_192]);
+                    let bytes = (0..len).map(|_| dice.below(256) as u8).collect();
+                    self.agenda.push((when, Action::Noise(at, bytes)));
+                }
+            }
+        }
+        if dice.chance(50) {
+            self.draw_burst(dice, span);
+        }
+        if dice.chance(150) {
+            self.extras.handles = Some(1 + dice.below(6) as usize);
+        }
+    }
+
+    fn draw_briefs(&mut self, dice: &mut Dice, span: Duration) {
+        for number in 0..1 + dice.below(4) as usize {
+            let at = dice.below(self.nodes as u64) as usize;
+            let is_part = dice.chance(300);
+            let bytes = match is_part {
+                true => self.regions[at]
+                    .part(READ_AT, READ_BYTES)
+                    .expect("it is inside"),
+                false => self.lend(0, BRIEF_BYTES),
+            };
+            if !is_part {
+                let constants: Vec<_> = (0..BRIEF_WRITES_AT).map(constant).collect();
+                Pieces::One(bytes).fill(0, &constants);
+            }
+            let is_open = dice.chance(600);
+            self.extras.briefs.push(Brief {
+                at,
+                bytes,
+                is_part,
+                is_open,
+                key: 0,
+            });
+            let when = dice.between(Duration::ZERO, span);
+            self.agenda.push((when, Action::Close(number)));
+            for _ in 0..dice.below(8) {
+                let from = dice.below(self.nodes as u64) as usize;
+                if from != at {
+                    self.draw_brief_access(dice, (from, at), number, span);
+                }
+            }
+        }
+    }
+
+    fn draw_brief_access(
+        &mut self,
+        dice: &mut Dice,
+        (from, to): (usize, usize),
+        brief: usize,
+        span: Duration,
+    ) {
+        let len = dice.one_of(&[4, 8, 60, 1_000, 9_000, 19_000]);
+        let at = dice.below(1_000) as usize;
+        let kind = match !self.extras.briefs[brief].is_part && dice.chance(500) {
+            true => Kind::BriefWrite { brief, at, len },
+            false => Kind::BriefRead { brief, at, len },
+        };
+        self.add_access(dice, (from, to), kind, span);
+    }
+
+    /// The offset of an access to memory that is closed.
+    pub fn brief_at(kind: Kind) -> usize {
+        match kind {
+            Kind::BriefWrite { at, .. } => BRIEF_WRITES_AT + at,
+            Kind::BriefRead { at, .. } => at,
+            _ => unreachable!("it accesses other memory"),
+        }
+    }
+
+    fn draw_cancels(&mut self, dice: &mut Dice, span: Duration) {
+        for number in 0..self.receives.len() {
+            if dice.chance(300) {
+                let mut replacement = self.receives[number].clone();
+                replacement.into = self.pieces(dice, replacement.into.len());
+                let when = dice.between(Duration::ZERO, span);
+                self.agenda.push((when, Action::Cancel(number)));
+                let instead = self.receives.len();
+                self.extras.replacements.push((number, instead));
+                self.receives.push(replacement);
+            }
+        }
+    }
+
+    /// More operations than a NIC takes at a time.
+    fn draw_burst(&mut self, dice: &mut Dice, span: Duration) {
+        let (from, to) = self.pair(dice, false);
+        for _ in 0..300 {
+            let at = dice.below(READ_BYTES as u64 - 20_000) as usize;
+            let kind = Kind::Read { at, len: 8 };
+            self.add_access(dice, (from, to), kind, span / 10);
+        }
+    }
+
+    fn add_access(
+        &mut self,
+        dice: &mut Dice,
+        (from, to): (usize, usize),
+        kind: Kind,
+        span: Duration,
+    ) {
+        let number = self.accesses.len();
+        let memory = self.memory_of(dice, number, kind);
+        let when = dice.between(Duration::ZERO, span);
+        self.agenda.push((when, Action::Access(number)));
+        self.accesses.push(Access {
+            from,
+            to,
+            kind,
+            memory,
+        });
+    }
+
+    /// The number of the other endpoint of a program.
+    pub fn companion(&self, at: usize) -> Option<usize> {
+        let mut companions = self.extras.companions.iter();
+        Some(self.nodes + companions.position(|&program| program == at)?)
+    }
+
+    /// The endpoints of a program.
+    pub fn endpoints(&self, at: usize) -> impl Iterator<Item = usize> {
+        std::iter::once(at).chain(self.companion(at))
+    }
+
+    /// The other endpoint of a program closes.
+    pub fn close_companion(&self, net: &mut Network, number: usize) -> bool {
+        let (at, program) = (self.nodes + number, self.extras.companions[number]);
+        if net.nodes[at].is_ended {
+            return true;
+        }
+        if net.running(program).is_none() {
+            return false;
+        }
+        net.in_domain(at, |net, at| {
+            let node = &mut net.nodes[at];
+            node.endpoint.close(&mut node.shared);
+        });
+        net.leave(at);
+        true
+    }
+
+    /// A program closes registered memory, and waits for that; false if it is not closed yet.
+    pub fn close(&self, net: &mut Network, judge: &mut Judge, number: usize) -> bool {
+        let brief = &self.extras.briefs[number];
+        let at = brief.at;
+        if net.running(at).is_none() {
+            return net.nodes[at].is_ended;
+        }
+        match judge.closing.get(&at).copied() {
+            None => {
+                let closer = self.begin_close(net, brief);
+                judge.closing.insert(at, (number, closer));
+                return false;
+            }
+            Some((other, _)) if other != number => return false,
+            Some((_, closer)) => {
+                let is_over = |at: usize| {
+                    let node = &net.nodes[at];
+                    let is_closed = node.endpoint.ended_registration().is_some();
+                    node.is_ended
+                        || (!node.endpoint.is_using(brief.key) && (closer != Some(at) || is_closed))
+                };
+                if !self.endpoints(at).all(is_over) {
+                    return false;
+                }
+                if let Some(closer) = closer {
+                    net.nodes[closer].endpoint.leave_registration();
+                }
+            }
+        }
+        judge.closing.remove(&at);
+        judge.closed.insert(number);
+        if !brief.is_part {
+            Pieces::One(brief.bytes).fill(0, &vec![memory::OWN; BRIEF_BYTES]);
+        }
+        true
+    }
+
+    /// Returns the endpoint that closes the memory at its NIC.
+    fn begin_close(&self, net: &mut Network, brief: &Brief) -> Option<usize> {
+        let regions = &mut net.nodes[brief.at].shared.regions;
+        let region = regions.remove(&brief.key).expect("it is closed once");
+        let mut closer = None;
+        if let Some(Open { reach, by }) = region.open {
+            let mut endpoints = self.endpoints(brief.at);
+            closer = endpoints.find(|&at| Some(net.nodes[at].endpoint.address()) == by);
+            if let Some(at) = closer {
+                net.nodes[at].endpoint.begin_closing(reach.handle);
+            }
+        }
+        for at in self.endpoints(brief.at) {
+            net.in_domain(at, |net, at| {
+                let node = &mut net.nodes[at];
+                node.endpoint.region_closed(&mut node.shared, brief.key);
+            });
+        }
+        closer
+    }
+
+    /// Closed memory is the program's again: nobody has written it.
+    pub fn is_closed_memory_untouched(&self, net: &Network, judge: &Judge) -> Result<(), String> {
+        for &number in &judge.closed {
+            let brief = &self.extras.briefs[number];
+            let is_own = |bytes: &[u8]| bytes.iter().all(|&byte| byte == memory::OWN);
+            if !brief.is_part && !net.nodes[brief.at].is_ended && !brief.bytes.with(is_own) {
+                return Err(format!("memory {number} was written after it was closed"));
+            }
+        }
+        Ok(())
+    }
+
+    pub fn cancel(&self, net: &mut Network, judge: &mut Judge, number: usize) -> bool {
+        let at = self.receives[number].at;
+        let Some(node) = net.running(at) else {
+            return net.nodes[at].is_ended;
+        };
+        let is_cancelled = node.endpoint.cancel(&mut node.shared, RECEIVE | number);
+        let mut all = self.extras.replacements.iter();
+        match all.find(|(cancelled, _)| *cancelled == number && is_cancelled) {
+            Some(&(_, instead)) => self.receive(net, judge, instead),
+            None => true,
+        }
+    }
+
+    pub fn peek(&self, net: &mut Network, judge: &mut Judge, number: usize) -> bool {
+        let at = self.extras.peeks[number];
+        let Some(node) = net.running(at) else {
+            return net.nodes[at].is_ended;
+        };
+        let (mut wanted, _) = program::posted(PEEK | number, 0, 0);
+        wanted.ignore = u64::MAX;
+        node.endpoint.peek(&mut node.shared, &wanted, 0);
+        judge.begun(PEEK | number, Ok(()))
+    }
+}
