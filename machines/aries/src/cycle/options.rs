@@ -52,7 +52,9 @@ pub struct AriesOptions {
 /// The options in a form for results.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct About {
+    /// Routing mode.
     routing: &'static str,
+    /// The unit that moves through the routers.
     grain: Grain,
     /// Latency of a flit over a link of each kind, in cycles.
     link_cycles: LinkCycles,
@@ -62,8 +64,11 @@ pub struct About {
 struct LinkCycles {
     /// Links of network interfaces.
     nic: u32,
+    /// Links within a chassis.
     green: u32,
+    /// Links within a group.
     black: u32,
+    /// Links between groups.
     blue: u32,
 }
 

@@ -31,17 +31,23 @@ pub struct T3eOptions {
 /// The options in a form for results; those left to the network are absent.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct About {
+    /// The operation of messages.
     operation: Operation,
+    /// The unit that moves through the routers.
     grain: Grain,
+    /// Routing mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "&'static str")]
     routing: Option<&'static str>,
+    /// How virtual channels are assigned.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Channels")]
     channels: Option<Channels>,
+    /// E-registers of a processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]
     e_registers: Option<u32>,
+    /// Nanoseconds that a request waits for the memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]
     memory_ns: Option<u32>,
