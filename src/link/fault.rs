@@ -26,7 +26,6 @@ pub enum LinkFault {
     /// Flips each bit of a transmit lane with this probability from now on, above the layer that
     /// resends: resends do not repair it.
     LaneNoise {
-        /// The lane.
         lane: u8,
         /// Error probability of each bit.
         per_bit: Probability,

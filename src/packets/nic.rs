@@ -387,7 +387,7 @@ impl<E: TransferEnd> Device for TransferNic<E> {
     }
 
     fn link(&self, port: PortId) -> Option<&dyn LinkView> {
-        (port == 0).then(|| &self.side.link as &dyn LinkView)
+        (port == 0).then_some(&self.side.link as &dyn LinkView)
     }
 
     fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Result<(), DeviceError> {

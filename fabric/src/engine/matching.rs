@@ -408,8 +408,8 @@ impl Matching {
         failed
     }
 
-    /// Cancels the receive with this context, which fails; false if there is none. A buffer in which
-    /// messages are landing fails after them.
+    /// Cancels the receive with this context, so that it fails; false if there is none. A buffer in
+    /// which messages are landing fails after them.
     pub fn cancel(&mut self, core: &Core, shared: &mut Shared, context: usize) -> bool {
         for list in &mut self.posted {
             let at = list.iter().position(|posted| posted.op.context == context);

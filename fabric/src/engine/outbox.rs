@@ -14,7 +14,7 @@ pub mod names {
     pub const DIRECT: u64 = 6 << 40;
     pub const DEREGISTER: u64 = 7 << 40;
     pub const KINDS: u64 = !0 << 40;
-    /// Marks the number of a registration that is waited for; ranges have theirs without a mark.
+    /// Marks a registration that an operation waits for; those of ranges have no mark.
     pub const AWAITED: u64 = 1 << 32;
     /// Marks the number of a renewal.
     pub const RENEWAL: u64 = 1 << 33;

@@ -83,8 +83,7 @@ impl Pulls {
     #[cfg(test)]
     pub(super) fn check(&self) {
         for (key, pull) in &self.all {
-            let fetches = self.fetches.iter().chain(&self.unfetched);
-            let its = fetches.filter(|fetch| (fetch.peer, fetch.id) == *key);
+            let its = self.fetches_of(*key);
             let landing = its.filter(|fetch| fetch.into.is_some()).count();
             assert_eq!(pull.landing as usize, landing, "each fetch lands once");
             assert!(pull.got <= pull.wanted, "each byte is fetched once");
@@ -94,6 +93,11 @@ impl Pulls {
             !has_room || self.unfetched.is_empty(),
             "nothing waits for a free slot"
         );
+    }
+
+    fn fetches_of(&self, key: (usize, u64)) -> impl Iterator<Item = &Fetch> {
+        let all = self.fetches.iter().chain(&self.unfetched);
+        all.filter(move |fetch| (fetch.peer, fetch.id) == key)
     }
 
     /// The request of a fetch; `None` if it has ended.
@@ -130,7 +134,9 @@ impl Pulls {
         if let Some(lost) = core.peers[peer].failed {
             return end(core, peer, pull, Some(lost));
         }
-        if self.all.contains_key(&(peer, head.id)) {
+        // A fetch that is left of an earlier transfer would count for this one.
+        let is_in_use = self.fetches_of((peer, head.id)).next().is_some();
+        if is_in_use || self.all.contains_key(&(peer, head.id)) {
             let (errno, why) = (libc::EPROTO, Why::Plain);
             return end(core, peer, pull, Some(Failure { errno, why }));
         }
@@ -140,6 +146,9 @@ impl Pulls {
         }
         if head.part == IN_PLACE {
             return self.pull_in_place(core, shared, peer, pull);
+        }
+        if head.len == 0 {
+            return end(core, peer, pull, None);
         }
         self.all.insert((peer, head.id), pull);
         if head.len > u64::from(head.part_bytes) {
@@ -189,6 +198,9 @@ impl Pulls {
         let begin = u64::from(head.part) * PART as u64;
         if !is_staged || bytes > PART || begin + bytes as u64 > pull.head.len {
             return self.fail(core, key, libc::EPROTO);
+        }
+        if self.fetches_of(key).any(|fetch| fetch.part == head.part) {
+            return;
         }
         let from = Remote {
             processor: core.peers[peer].address.processor,

@@ -1,5 +1,5 @@
-//! Memory of the program that NICs reach in place: the access that peers have, and how they learn
-//! of it.
+//! Program memory that NICs access directly: the rights of peers, and how peers learn of the
+//! memory.
 
 use phitwire_client::door::{Access, Local};
 

@@ -317,7 +317,8 @@ impl Session {
 
     /// Tells a lost peer that lives that it is lost.
     pub(super) fn notify(&mut self, core: &mut Core, peer: usize) {
-        if self.sends.room() > 0 {
+        let is_under_way = |sending: &Sending| matches!(sending.end, End::Notice(to) if to == peer);
+        if self.sends.room() > 0 && !self.sends.iter().any(is_under_way) {
             let head = Head {
                 kind: Kind::Lost,
                 ..Head::default()

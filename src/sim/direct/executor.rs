@@ -55,8 +55,9 @@ impl<P: LocalPart> Worker for Member<'_, P> {
 
     fn take_mail(&mut self, window: u64) {
         for from in self.mailboxes.others(self.number) {
-            self.part
-                .receive(&mut self.mailboxes.at(from, self.number, window));
+            let mut mail = core::mem::take(&mut *self.mailboxes.at(from, self.number, window));
+            self.part.receive(&mut mail);
+            *self.mailboxes.at(from, self.number, window) = mail;
         }
     }
 }

@@ -158,6 +158,7 @@ impl Endpoint {
         };
         self.session.end_all(core, shared, failure);
         self.one_sided.end_all(core, shared, failure);
+        self.renewal.close(core, shared);
         for (peer, failed) in core.peers.iter().map(|peer| peer.failed).enumerate() {
             core.actions.push_back(match failed {
                 None => Action::Lose(peer, failure),
@@ -181,9 +182,12 @@ impl Endpoint {
                     self.carry_out(shared, action);
                     continue;
                 }
-                let later = std::mem::take(&mut self.core.actions);
+                let mut later = std::mem::take(&mut self.core.actions);
                 self.carry_out(shared, action);
-                self.core.actions.extend(later);
+                while let Some(first) = self.core.actions.pop_back() {
+                    later.push_front(first);
+                }
+                self.core.actions = later;
             }
             if !self.offers.feed(&mut self.core) {
                 return;

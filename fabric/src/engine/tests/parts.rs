@@ -141,6 +141,67 @@ fn a_transfer_in_place_ends_when_nothing_of_it_can_land() {
     assert!(pulls.left().iter().all(|(_, count)| *count == 0));
 }
 
+/// A peer that repeats parts neither fills the queue of fetches nor has a left-over fetch count for
+/// another transfer.
+#[test]
+fn fetches_of_a_transfer_are_distinct_and_do_not_outlive_its_number() {
+    let (mut core, shared, [peer, _]) = core();
+    let mut pulls = Pulls::default();
+    let into = || Destination::Reply(Some(Pieces::leaked(vec![0; 8])));
+    let staged = Head {
+        part: 0,
+        part_bytes: 8,
+        ..head(Kind::Ready, 7)
+    };
+    let fetches = |pulls: &Pulls| pulls.left()[1].1;
+    pulls.pull(&mut core, &shared, peer, staged, into());
+    for _ in 0..100 {
+        pulls.part(&mut core, &shared, peer, &staged);
+    }
+    assert_eq!(fetches(&pulls), 1);
+
+    pulls.lose(&mut core, peer, LOST);
+    assert_eq!(
+        (pulls.left()[0].1, fetches(&pulls)),
+        (0, 1),
+        "it is in flight"
+    );
+    core.actions.clear();
+    let in_place = Head {
+        part: IN_PLACE,
+        ..staged
+    };
+    pulls.pull(&mut core, &shared, peer, in_place, into());
+    match core.actions.pop_front() {
+        Some(Action::Pulled(_, _, _, Some(Failure { errno, .. }))) => {
+            assert_eq!(errno, libc::EPROTO);
+        }
+        action => panic!("{action:?}"),
+    }
+    pulls.completed(&mut core, &shared, 0, Status::Done);
+    pulls.pull(&mut core, &shared, peer, in_place, into());
+    assert_eq!((pulls.left()[0].1, fetches(&pulls)), (1, 1));
+    pulls.check();
+}
+
+#[test]
+fn a_staged_transfer_without_bytes_has_ended() {
+    let (mut core, shared, [peer, _]) = core();
+    let mut pulls = Pulls::default();
+    let empty = Head {
+        len: 0,
+        ..head(Kind::Ready, 7)
+    };
+    let into = Destination::Reply(None);
+    pulls.pull(&mut core, &shared, peer, empty, into);
+    let ended = core.actions.pop_front();
+    assert!(
+        matches!(ended, Some(Action::Pulled(_, _, _, None))),
+        "{ended:?}"
+    );
+    assert!(pulls.left().iter().all(|(_, count)| *count == 0));
+}
+
 #[test]
 fn what_follows_an_announcement_waits_for_it() {
     let (mut core, mut shared, [peer, other]) = core();

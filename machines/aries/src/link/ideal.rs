@@ -152,7 +152,7 @@ impl IdealEnd {
         self.credits.give(vc);
     }
 
-    /// Far-end load in cycle `now`; see [`AriesLcb::far_flits`](super::AriesLcb::far_flits).
+    /// Far-end load in cycle `now`; see [`SetWire::far_flits`](super::lcb::SetWire::far_flits).
     /// `early` credits were [given](Self::give) before they arrived.
     #[inline]
     pub fn far_flits(&self, now: u64, early: u32) -> u32 {

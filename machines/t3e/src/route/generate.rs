@@ -34,8 +34,8 @@ pub enum TablesError {
 ///
 /// The route to a processor is the first of these that exists:
 /// 1. the shortest path in direction order; if both paths around a ring are equally long, towards
-///   plus from an even ordinate, counted from the dateline, and towards minus from an odd one (see
-///   `docs/guide/src/deviations.md`);
+///    plus from an even ordinate, counted from the dateline, and towards minus from an odd one (see
+///    `docs/guide/src/deviations.md`);
 /// 2. another choice of signs, the shortest first;
 /// 3. an initial hop and then one of these;
 /// 4. one of these and then a final hop;
