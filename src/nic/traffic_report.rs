@@ -24,10 +24,13 @@ pub enum RunPhase {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrafficReport {
+    /// Number of the run.
     pub run: u64,
     /// Phase of the run at this NIC; merged: the earliest of all.
     pub phase: RunPhase,
+    /// Whether the messages are gets.
     pub gets: bool,
+    /// Payload bytes per message.
     pub size: u32,
     /// Nanoseconds so far, from the first message to the end of issuing (duration over, count
     /// reached or run stopped) or to the last acknowledgement, whichever is later. Later timeouts
@@ -51,6 +54,7 @@ pub struct TrafficReport {
     pub timed_out: u64,
     /// Source: messages rejected by the target.
     pub refused: u64,
+    /// Source: messages outstanding now.
     pub outstanding: u64,
     /// Source: targets that never responded to the announcement.
     pub unreachable: u64,
@@ -91,6 +95,7 @@ pub struct TrafficReport {
     /// of this run.
     #[serde(default)]
     pub stale: u64,
+    /// Time from issue to response of the acknowledged messages.
     pub latency: LatencyCounts,
 }
 

@@ -139,16 +139,16 @@ fn schemas_describe_every_field() {
         .filter_map(|line| line.split_whitespace().next())
         .collect();
     assert!(names.is_sorted() && names.len() > 10, "{names:?}");
+    let mut flaws = Vec::new();
     for name in names {
         let schema = serde_json::from_str(&printed(&format!("schema {name}")));
         let schema: Value = schema.expect("JSON");
         let id = format!("phitwire:{name}:{}", schema["x-version"]);
         assert_eq!(schema["$id"], id);
         assert!(schema["title"].is_string() && schema["x-command"].is_string());
-        let mut flaws = Vec::new();
         find_flaws(&schema, name, &mut flaws);
-        assert!(flaws.is_empty(), "{flaws:#?}");
     }
+    assert!(flaws.is_empty(), "{flaws:#?}");
     let unknown = phitwire("schema bench-mesages");
     let said = String::from_utf8_lossy(&unknown.stderr).into_owned();
     assert!(said.contains("did you mean `bench-messages`?"), "{said}");
