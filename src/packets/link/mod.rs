@@ -147,11 +147,6 @@ impl<P: Packet> PacketWire<P> {
             0
         }
     }
-
-    #[inline]
-    fn is_due(&self, link: &Common, now: Time) -> bool {
-        link.out.wants_probe || self.rx.asked || self.rx.tell <= now || self.tx.has_data()
-    }
 }
 
 /// Default names of virtual channels.
@@ -274,11 +269,11 @@ impl<P: Packet> Wire for PacketWire<P> {
 
     #[inline]
     fn has_to_send(&self, link: &Common, now: Time) -> bool {
-        self.is_due(link, now)
+        link.out.wants_probe || self.rx.asked || self.rx.tell <= now || self.tx.has_data()
     }
 
     fn emit(&mut self, link: &mut Common, now: Time, buf: &mut [u8]) -> Option<(usize, bool)> {
-        if !self.is_due(link, now) {
+        if !self.has_to_send(link, now) {
             return None;
         }
         let most = match self.rx.asked {
