@@ -110,7 +110,8 @@ pub fn patience() -> Option<Duration> {
         Ok(seconds) => Some(Duration::from_secs(seconds.into())),
         Err(_) => {
             eprintln!(
-                "phitwire: PHITWIRE_PATIENCE is whole seconds, or 0 for ever, not '{seconds}'"
+                "phitwire: invalid PHITWIRE_PATIENCE '{seconds}': expected whole seconds, or 0 for \
+                no limit"
             );
             None
         }

@@ -1,4 +1,4 @@
-//! What a program asks of another program's memory.
+//! Accesses of a program to another program's memory.
 
 use phitwire_client::door::Remote;
 

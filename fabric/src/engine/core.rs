@@ -36,7 +36,7 @@ pub struct Core {
     pub(super) reaches_own: bool,
     /// Whether the NIC has ended.
     pub(super) is_gone: bool,
-    /// What parts want of others: the endpoint takes them before it returns to its caller.
+    /// Requests from part to part, which the endpoint handles before it returns to its caller.
     pub(super) actions: VecDeque<Action>,
     next_id: u64,
 }

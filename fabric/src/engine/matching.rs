@@ -124,7 +124,7 @@ impl Matching {
         ("buffers", self.multis.len() - posted.count())
     }
 
-    /// Checks what holds between the fields.
+    /// Checks the invariants between the fields.
     #[cfg(test)]
     pub(super) fn check(&self) {
         for posted in self.posted.iter().flatten() {
@@ -317,8 +317,8 @@ impl Matching {
         }
     }
 
-    /// Looks for a message with a tag, and claims or discards it as `flags` ask; completes `Op`, or
-    /// fails it if there is none.
+    /// Looks for a message with a tag, and claims or discards it as `flags` request; completes
+    /// `Op`, or fails it if there is none.
     pub fn peek(&mut self, core: &mut Core, shared: &mut Shared, wanted: &Posted, flags: u64) {
         let waiting = &self.unexpected[1];
         let found = waiting.iter().position(|message| {
@@ -426,8 +426,8 @@ impl Matching {
         false
     }
 
-    /// A peer is lost: receives from it fail, and those from any source too, unless its program may
-    /// have ended in order.
+    /// Handles the loss of a peer: receives from it fail. Receives from any source fail too, unless
+    /// the peer's program may have ended in order.
     pub(super) fn lose(&mut self, core: &Core, shared: &mut Shared, peer: usize, lost: Failure) {
         if core.is_gone {
             // All receives fail anyway.
@@ -448,7 +448,7 @@ impl Matching {
     }
 
     /// Why a receive will get no message. A lost peer fails a receive from any source only once: a
-    /// program that posts it again knows.
+    /// program that posts it again has been notified.
     fn hopeless(&mut self, core: &Core, posted: &Posted) -> Option<Failure> {
         match posted.from {
             Some(address) => core.peers.failure(&address),

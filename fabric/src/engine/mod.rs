@@ -1,9 +1,9 @@
 //! The operations of a domain's endpoints.
 //!
 //! An endpoint ([`endpoint`]) is a client of the NIC, whose commands it queues ([`outbox`]). It
-//! consists of parts, and passes requests from one part to another ([`action`]).
-//! Parts know the [`core`] and plain data, never another part; `tests/modules.rs` of the workspace
-//! checks that modules import each other without a cycle.
+//! consists of parts, and passes requests from one part to another ([`action`]). Parts use the
+//! [`core`] and plain data, never another part; `tests/modules.rs` of the workspace checks that
+//! modules import each other without a cycle.
 //!
 //! | part | contents |
 //! |---|---|
@@ -36,7 +36,7 @@
 //! * A short transfer is one message. A long one is announced, matched, and fetched in parts by
 //!   block gets of the receiver, from the sender's memory into its own.
 //! * A put that may still be in flight is repeated only once the memory has a new handle, so that
-//!   what is late is rejected.
+//!   NICs reject a late copy of it.
 //! * Operations that NICs lack, and memory that they do not reach, become requests that the peer
 //!   carries out when it makes progress; atomic ones through its own NIC, so that both kinds may be
 //!   mixed.

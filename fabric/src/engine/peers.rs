@@ -14,8 +14,8 @@ pub struct Peer {
     pub is_self: bool,
     /// Why the peer is lost, if it is.
     pub failed: Option<Failure>,
-    /// Whether the peer, if it is lost, waits for this endpoint no more: it knows that it is lost,
-    /// has given this endpoint up, or has ended.
+    /// Whether a lost peer no longer waits for this endpoint: it has been notified, has given this
+    /// endpoint up, or has ended.
     pub is_notified: bool,
     /// Whether the peer has given a sign of life since the last check that awaited it.
     pub is_heard: bool,
@@ -28,11 +28,11 @@ pub struct Peers {
     all: Vec<Peer>,
     numbers: HashMap<Address, usize>,
     own: Address,
-    /// Peers that were first known as senders.
+    /// Number of peers added because they sent a message.
     senders: usize,
 }
 
-/// Maximum number of peers that are known only because their messages say so.
+/// Maximum number of peers added because they sent a message.
 const MOST_SENDERS: usize = 4096;
 
 impl Peers {
@@ -66,7 +66,7 @@ impl Peers {
         number
     }
 
-    /// The number of a sender; `None` if it is new and too many were.
+    /// The number of a sender; `None` if it is new and the limit of new senders is reached.
     pub fn number_of_sender(&mut self, address: Address) -> Option<usize> {
         if !self.numbers.contains_key(&address) {
             if self.senders >= MOST_SENDERS {
@@ -98,7 +98,7 @@ impl Peers {
         debug_assert!(old.is_none(), "a peer is lost once");
     }
 
-    /// A peer waits for this endpoint no more.
+    /// Marks a lost peer that no longer waits for this endpoint.
     pub fn notified(&mut self, peer: usize) {
         self.all[peer].is_notified = true;
     }
@@ -108,7 +108,7 @@ impl Peers {
         self.all[peer].is_heard = true;
     }
 
-    /// Whether a peer has given a sign of life since this was last asked.
+    /// Whether a peer has given a sign of life since the last call.
     pub fn take_heard(&mut self, peer: usize) -> bool {
         std::mem::take(&mut self.all[peer].is_heard)
     }

@@ -13,7 +13,7 @@ const MOST_RANGES: usize = 128;
 /// The transfers that share a range, and end together if it has to be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
-    /// What the program sends to this peer.
+    /// Messages of the program to this peer.
     Peer(usize),
     /// Reads of the registered memory with this key.
     Region(u64),

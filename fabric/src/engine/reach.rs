@@ -1,5 +1,5 @@
-//! Program memory that NICs access directly: the rights of peers, and how peers learn of the
-//! memory.
+//! Program memory that NICs access directly: the rights of peers, and the keys that contain its
+//! handle and address.
 
 use phitwire_client::door::{Access, Local};
 

@@ -38,7 +38,7 @@ impl Service {
         }
     }
 
-    /// The peer that asked for it.
+    /// The peer that requested it.
     pub(super) const fn peer(&self) -> usize {
         self.peer
     }

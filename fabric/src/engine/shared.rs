@@ -168,13 +168,13 @@ pub struct Open {
     pub by: Option<Address>,
 }
 
-/// What an endpoint asks another one of its domain to do with memory that the other has opened, or
+/// A request from one endpoint of a domain to another, about memory that the other has opened, or
 /// the reply.
 #[derive(Clone, Copy, Debug)]
 pub struct Note {
     pub to: Address,
     pub from: Address,
-    /// The peer of the endpoint that asks, on whose behalf it does.
+    /// The peer for which the endpoint makes the request.
     pub peer: usize,
     pub head: Head,
 }
@@ -210,8 +210,8 @@ impl Op {
         self.flags & (FI_RECV | FI_REMOTE_WRITE) != 0
     }
 
-    /// Whether this is an injected message, for whose end nobody waits. (A program waits for the
-    /// end of all its writes to remote memory.)
+    /// Whether this is an injected message, for whose end no program waits. (A program waits for
+    /// the end of all its writes to remote memory.)
     pub(super) const fn is_injected(&self) -> bool {
         self.context == 0 && !self.tells && self.flags & FI_SEND != 0
     }
@@ -234,8 +234,8 @@ pub struct Shared {
     pub regions: HashMap<u64, Region>,
     /// The next key to assign.
     next_key: u64,
-    /// Keys whose memory got another handle than they hold. They are not assigned again: peers may
-    /// have learned that handle, which then stands for other memory.
+    /// Keys whose memory has another handle than the key. They are not assigned again, because
+    /// peers may hold that handle, which by then stands for other memory.
     renewed: HashSet<u64>,
     /// Notes that have not been taken.
     notes: VecDeque<Note>,
@@ -313,7 +313,7 @@ impl Shared {
         Some(self.regions.get(&key)?.open?.reach)
     }
 
-    /// Swaps what belongs to the domain with another program's.
+    /// Exchanges the state of the domain with another program's.
     #[cfg(test)]
     pub(super) fn swap_domain(&mut self, other: &mut Self) {
         std::mem::swap(&mut self.regions, &mut other.regions);
@@ -337,7 +337,7 @@ impl Shared {
         })
     }
 
-    /// The memory of a key has another handle than the key.
+    /// Records that the memory of a key has another handle than the key.
     pub(super) fn mark_renewed(&mut self, key: u64) {
         self.renewed.insert(key);
     }
@@ -353,8 +353,8 @@ impl Shared {
         self.notes.remove(at)
     }
 
-    /// An endpoint has closed, and its NIC all memory that it had opened. Another one opens that
-    /// again when a peer asks for its handle.
+    /// Handles the closing of an endpoint, whose NIC has closed all memory that it had opened.
+    /// Another endpoint opens that memory again when a peer requests its handle.
     pub(super) fn endpoint_closed(&mut self, address: Address) {
         let opened = self
             .regions

@@ -1,4 +1,4 @@
-//! What the programs of a seed do, and what the network does to them.
+//! The actions of the programs of a seed, and the faults of its network.
 
 use super::extras::Extras;
 use super::*;
@@ -7,7 +7,7 @@ use crate::engine::shared::Open;
 use crate::engine::tests::network::Dice;
 use crate::memory::Arena;
 
-/// What besides single losses happens to the programs.
+/// The fault that the programs of a seed suffer, besides single losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Nothing.
@@ -112,7 +112,7 @@ pub enum Kind {
     Triple,
 }
 
-/// What happens at some time.
+/// An event at a given time.
 #[derive(Clone, Debug)]
 pub enum Action {
     Send(usize),
@@ -160,7 +160,7 @@ pub const fn constant(at: usize) -> u8 {
     (at * 13 + at / 251) as u8
 }
 
-/// Everything that a seed decides beforehand.
+/// Everything that is drawn from a seed in advance.
 pub struct Plan {
     pub shape: Shape,
     pub faults: Faults,
@@ -212,7 +212,7 @@ impl Plan {
         if dice.chance(300) {
             plan.most_receives = 2 + dice.below(30) as usize;
         }
-        // The dead are only noticed with patience.
+        // Dead peers are detected only with a limit of patience.
         plan.gives_up = plan.shape.loses() || dice.chance(800);
         let span = Duration::from_millis(dice.one_of(&[1, 50, 3_000, 20_000]));
         plan.draw_messages(&mut dice, span);
