@@ -16,7 +16,7 @@
 //! | [`registration`] | memory that the program opens or closes, and waits for |
 //! | [`requests`] | requests to peers, for what NICs do not carry out |
 //! | [`serving`] | requests of peers |
-//! | [`liveness`] | silent peers that an operation awaits: probed, and given up if they do not reply |
+//! | [`liveness`] | silent peers that operations await: probes, and giving peers up |
 //!
 //! | data | contents |
 //! |---|---|

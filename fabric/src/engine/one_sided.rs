@@ -1,11 +1,12 @@
 //! One-sided and atomic operations that NICs carry out: puts, gets, block transfers and atomic
 //! operations on memory that peers have opened ([`Reach`]), without their programs.
 //!
-//! An operation is one or more pieces, each a command. While the peer lives, a piece is retried if it
-//! is known not to have been carried out, or if repeating it changes nothing: gets, and puts of one packet whose
-//! answer came damaged. A put without any answer, or a failed one of several packets, may still be
-//! in flight and overwrite a later one, so the memory gets a new handle before it is repeated
-//! ([`parked`]). An atomic operation that may have been carried out fails.
+//! An operation is one or more pieces, each a command. While the peer lives, a piece is retried in
+//! two cases: it is known not to have been carried out, or repeating it changes nothing. The latter
+//! holds for gets, and for puts of one packet whose answer came damaged. A put without any answer,
+//! or a failed one of several packets, may still be in flight and overwrite a later one, so the
+//! memory gets a new handle before the put is repeated ([`parked`]). An atomic operation that may
+//! have been carried out fails.
 
 mod parked;
 

@@ -32,8 +32,8 @@ const HANDLES: u64 = 1 << 12;
 const BASES: u64 = 1 << HANDLE_SHIFT;
 
 impl Reach {
-    /// The key that holds this reach; `None` if its numbers are too large for one. Keys with the same
-    /// handle and base differ by `serial`, modulo [`SERIALS`].
+    /// The key that holds this reach; `None` if its numbers are too large for one. Keys with the
+    /// same handle and base differ by `serial`, modulo [`SERIALS`].
     pub const fn key(self, serial: u64) -> Option<u64> {
         debug_assert!(
             self.base.is_multiple_of(LINE),

@@ -163,8 +163,8 @@ pub struct Region {
 pub struct Open {
     /// Its handle and base.
     pub reach: Reach,
-    /// The endpoint that opened it, the only one that can close it; `None` once that has closed, and
-    /// the memory with it.
+    /// The endpoint that opened it, the only one that can close it; `None` once that has closed,
+    /// and the memory with it.
     pub by: Option<Address>,
 }
 

@@ -53,8 +53,8 @@ pub enum Violation {
     UpDown(u64),
     /// Routers rejected packets for another reason.
     Refused(u64),
-    /// A part did not accept the mail of another. The run ended there, so that the report has
-    /// nothing else.
+    /// A part rejected the mail of another. The run ended there, so the report contains nothing
+    /// else.
     Mail(MailError),
     /// An encoded link violates an invariant at rest.
     Link(crate::sim::check::Violation),

@@ -1,8 +1,8 @@
 //! Mail between parts as bytes.
 //!
 //! For parts that share no memory. A mail holds everything that one part sends to another between
-//! two exchanges, even if that is nothing, so that a lost one is noticed. All numbers are
-//! little-endian:
+//! two exchanges. It is sent even if it has no entries, so that a lost mail is detected. All
+//! numbers are little-endian:
 //!
 //! | bytes | contents |
 //! |---|---|
@@ -54,13 +54,13 @@ pub enum MailError {
     Hash,
     #[error("reserved bytes of the header are not zero")]
     Reserved,
-    #[error("the mail is of kind {0}, which is not that of the links")]
+    #[error("the mail has kind {0}, which does not match the links")]
     Kind(u8),
-    #[error("the mail is from part {0}, or to part {1}")]
+    #[error("unexpected mail, from part {0} to part {1}")]
     Address(u32, u32),
-    #[error("the mail is of exchange {found} instead of {expected}")]
+    #[error("the mail belongs to exchange {found}, not {expected}")]
     Exchange { expected: u64, found: u64 },
-    #[error("the mail was taken already")]
+    #[error("the mail has already been taken")]
     Again,
     #[error("the previous mail of part {0} was never taken")]
     Missing(u32),
@@ -68,7 +68,7 @@ pub enum MailError {
     Entries,
     #[error("slot {0} is not a link end of this part")]
     Slot(u32),
-    #[error("window {0} is past, or farther ahead than any link is long")]
+    #[error("window {0} has passed, or is farther ahead than the longest link reaches")]
     Window(u64),
     #[error("an entry of a window has no cycle")]
     Cycle,
@@ -78,11 +78,11 @@ pub enum MailError {
     Credits,
     #[error("link {0} does not lead from the sender to this part, or appears twice")]
     Link(u32),
-    #[error("the number of a link's end is {0}")]
+    #[error("invalid number of a link end: {0}")]
     End(u8),
     #[error("a frame was sent outside the windows of the exchange, or before an earlier one")]
     Time,
-    #[error("a frame of {0} bytes is longer than links carry")]
+    #[error("a frame of {0} bytes exceeds the limit of links")]
     FrameLength(u16),
 }
 
@@ -191,7 +191,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Makes the hash of a changed mail right: a forged mail.
+/// Corrects the hash of a changed mail, which makes it a forged one.
 #[cfg(any(test, feature = "testing"))]
 pub fn seal(mail: &mut [u8]) {
     if let Some((signed, hashed)) = mail.split_last_chunk_mut::<HASH_BYTES>() {

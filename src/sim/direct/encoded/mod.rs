@@ -292,7 +292,7 @@ impl<M: CycleModel> Part for EncodedPart<M> {
 
     fn take(&mut self, from: usize, mail: &[u8]) -> Result<(), MailError> {
         let address = self.addresses.from(from)?;
-        // What a command makes a node send leaves at the end of the window before.
+        // Frames that a command makes a node send leave at the end of the previous window.
         let since = M::CYCLE
             .times(self.cycle.saturating_sub(self.window))
             .as_ps();
