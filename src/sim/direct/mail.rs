@@ -15,10 +15,10 @@
 //! | 32- | entries |
 //! | last 8 | [hash](TraceHash) of all bytes before |
 //!
-//! An entry of [`Kind::Phits`] is a slot (4), its window (8), a mask of the window's cycles in which
-//! a phit arrives (8), the machine's credits, and the phits in cycle order. One of [`Kind::Frames`]
-//! is a link (4), 1 if the frames go to its second end, else 0 (1), the number of frames (4), and
-//! for each the time of sending in ps (8), its length (2) and its bytes.
+//! An entry of [`Kind::Phits`] is a slot (4), its window (8), a mask of the window's cycles in
+//! which a phit arrives (8), the machine's credits, and the phits in cycle order. One of
+//! [`Kind::Frames`] is a link (4), 1 if the frames go to its second end, else 0 (1), the number of
+//! frames (4), and for each the time of sending in ps (8), its length (2) and its bytes.
 
 use thiserror::Error;
 

@@ -280,7 +280,8 @@ impl ChipView {
         each(&mut self.phits_by_stage, &other.phits_by_stage);
         each(&mut self.stalls, &other.stalls);
         each(&mut self.discarded, &other.discarded);
-        // Each may be below zero: a packet under way may have changed its path since it was counted.
+        // Each may be below zero: a packet under way may have changed its path since it was
+        // counted.
         for (own, other) in self.choices.iter_mut().zip(&other.choices) {
             *own = own.wrapping_add(*other);
         }

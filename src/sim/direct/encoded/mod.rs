@@ -34,8 +34,8 @@ use crate::time::{Duration, Time};
 /// Longest frame: Ethernet's. The chips' bursts are far shorter.
 const MTU: usize = 1_500;
 
-/// Terminals that the nodes of one fabric share. Only one thread at a time runs a fabric, so the lock
-/// is never contended.
+/// Terminals that the nodes of one fabric share. Only one thread at a time runs a fabric, so the
+/// lock is never contended.
 type SharedEndpoints<M> = Arc<Mutex<Endpoints<M>>>;
 
 fn locked<M: CycleModel>(endpoints: &SharedEndpoints<M>) -> MutexGuard<'_, Endpoints<M>> {
