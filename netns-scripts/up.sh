@@ -81,9 +81,9 @@ parse() {
         && printf '%s\n' *.toml | sed 's/[.]toml$//' | paste -sd ' '))"
 }
 
-# Creates the lab's directory, which is also the lock: the script that moves a directory there owns the lab. It arrives with its
-# mark, which lets down.sh remove it, and with this process's id, which lets down.sh wait for this process instead of
-# racing it.
+# Creates the lab's directory, which is also the lock: the script that moves a directory there owns the lab. It arrives
+# with its mark, which lets down.sh remove it, and with this process's id, which lets down.sh wait for this process
+# instead of racing it.
 claim() {
     local owned="lab '$lab' is up already, or was left behind: down.sh --lab $lab" error
     trap 'finish $?' EXIT
