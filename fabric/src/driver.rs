@@ -46,7 +46,6 @@ pub struct Domain {
 pub struct State {
     /// State that the endpoints share.
     pub shared: Shared,
-    /// The endpoints.
     pub endpoints: Slab<Driver>,
     /// Consecutive calls without progress.
     pub idle: u32,

@@ -53,7 +53,6 @@ impl Place {
         })
     }
 
-    /// The name of the NIC.
     pub fn name(&self) -> String {
         let stem = self.door.file_stem().unwrap_or_default();
         stem.to_string_lossy().into_owned()

@@ -168,7 +168,7 @@ impl Program {
         })?;
         match status {
             Status::Done => Ok(word),
-            _ => Err(format!("command {command} ended so: {status}").into()),
+            _ => Err(format!("command {command} ended with {status}").into()),
         }
     }
 
@@ -201,7 +201,7 @@ impl Program {
         })?;
         match status {
             Status::Done => Ok(bytes),
-            _ => Err(format!("receive {receive} ended so: {status}").into()),
+            _ => Err(format!("receive {receive} ended with {status}").into()),
         }
     }
 

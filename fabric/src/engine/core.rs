@@ -22,7 +22,6 @@ pub trait Segment: std::fmt::Debug + Send {
 /// What all parts of an endpoint use.
 #[derive(Debug)]
 pub struct Core {
-    /// Address of the endpoint.
     pub(super) address: Address,
     pub(super) segment: Box<dyn Segment>,
     pub(super) outbox: Outbox,
@@ -58,7 +57,6 @@ impl Core {
         }
     }
 
-    /// The number of a new operation.
     pub(super) const fn new_id(&mut self) -> u64 {
         let id = self.next_id;
         debug_assert!(id > 0, "0 is no operation");

@@ -38,7 +38,6 @@ use super::wire::Address;
 /// Maximum number of operations that wait or are in flight.
 pub const MOST_OPERATIONS: usize = 1024;
 
-/// An endpoint.
 #[derive(Debug)]
 pub struct Endpoint {
     /// The requested capabilities.
@@ -92,7 +91,6 @@ impl Endpoint {
         self.core.is_gone
     }
 
-    /// Address of the endpoint.
     pub const fn address(&self) -> Address {
         self.core.address
     }

@@ -16,14 +16,12 @@ const FI_ETRUNC: i32 = 265;
 /// Checks for which a peer stays awaited after a peek for its message: programs peek repeatedly.
 const PEEK_CHECKS: u32 = 8;
 
-/// A posted receive.
 #[derive(Debug)]
 pub struct Posted {
     /// Completion attributes of the receive.
     pub op: Op,
     /// Memory for messages.
     pub into: Pieces,
-    /// The tag.
     pub tag: u64,
     /// Bits of the tag that are ignored.
     pub ignore: u64,
@@ -44,7 +42,6 @@ pub struct Multi {
     ended: Option<Failure>,
 }
 
-/// An unexpected message.
 #[derive(Debug)]
 struct Unexpected {
     peer: usize,
@@ -140,7 +137,6 @@ impl Matching {
         }
     }
 
-    /// Posts a receive.
     pub fn receive(
         &mut self,
         core: &mut Core,

@@ -48,7 +48,6 @@ const MOST_PIECES: usize = 1 << 20;
 /// The owner of an operation.
 #[derive(Debug)]
 enum Owner {
-    /// The program.
     Program(Op),
     /// A peer, whose request is carried out here.
     Served(Service),

@@ -23,7 +23,6 @@ pub enum End {
 pub struct Parcel {
     /// Head of the message, without sequence numbers.
     pub head: Head,
-    /// Payload of the message.
     pub payload: Vec<u8>,
     /// Action at the end of the message.
     pub end: End,

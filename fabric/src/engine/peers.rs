@@ -8,7 +8,6 @@ use super::wire::Address;
 /// Another endpoint, or this one.
 #[derive(Debug, Default)]
 pub struct Peer {
-    /// Address of the peer.
     pub address: Address,
     /// Whether the peer is this endpoint.
     pub is_self: bool,
@@ -21,10 +20,8 @@ pub struct Peer {
     pub is_heard: bool,
 }
 
-/// All peers.
 #[derive(Debug)]
 pub struct Peers {
-    /// The peers by number.
     all: Vec<Peer>,
     numbers: HashMap<Address, usize>,
     own: Address,
@@ -77,17 +74,14 @@ impl Peers {
         Some(self.number(address))
     }
 
-    /// The peer with this number, if there is one.
     pub fn get(&self, peer: usize) -> Option<&Peer> {
         self.all.get(peer)
     }
 
-    /// Count of peers.
     pub const fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// All peers, by number.
     pub fn iter(&self) -> std::slice::Iter<'_, Peer> {
         self.all.iter()
     }
@@ -138,7 +132,6 @@ impl<T> Default for PerPeer<T> {
 }
 
 impl<T: Default> PerPeer<T> {
-    /// The value of a peer.
     pub fn of(&mut self, peer: usize) -> &mut T {
         if self.0.len() <= peer {
             self.0.resize_with(peer + 1, T::default);

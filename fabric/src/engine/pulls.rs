@@ -184,7 +184,7 @@ impl Pulls {
         }
     }
 
-    /// A part is staged.
+    /// Handles the announcement that a part is staged.
     pub(super) fn part(&mut self, core: &mut Core, shared: &Shared, peer: usize, head: &Head) {
         let key = (peer, head.id);
         let Some(pull) = self.all.get(&key) else {

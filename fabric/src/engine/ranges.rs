@@ -49,7 +49,6 @@ pub enum Opened {
     Never,
 }
 
-/// The ranges of an endpoint.
 #[derive(Debug, Default)]
 pub struct Ranges {
     all: Vec<Range>,
@@ -197,7 +196,6 @@ impl Ranges {
         self.all.iter().map(|range| range.users as usize).sum()
     }
 
-    /// Whether a range is open.
     pub(super) fn state(&self, range: usize) -> Opened {
         debug_assert!(self.all[range].users > 0, "only its users ask");
         self.all[range].state

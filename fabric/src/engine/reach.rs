@@ -16,7 +16,6 @@ pub(super) const NO_HANDLE: u16 = u16::MAX;
 /// Where a NIC finds the memory of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// The handle of its registration.
     pub handle: u16,
     /// The address of its first byte, a multiple of 64.
     pub base: u64,

@@ -27,7 +27,6 @@ struct Request {
     pulled: Option<u64>,
 }
 
-/// The unanswered requests.
 #[derive(Debug, Default)]
 pub struct Requests {
     all: HashMap<u64, Request>,

@@ -17,7 +17,6 @@ pub const MOST_OBJECTS: usize = 65_536;
 pub struct Failure {
     /// libfabric's error number.
     pub errno: i32,
-    /// The reason.
     pub why: Why,
 }
 
@@ -42,7 +41,6 @@ pub enum Why {
 }
 
 impl Why {
-    /// The text of a reason.
     pub const fn text(number: i32) -> &'static std::ffi::CStr {
         match number {
             1 => c"the peer cannot be reached; the operation was not carried out",
@@ -69,7 +67,6 @@ pub struct Entry {
     pub buf: u64,
     /// The sender's data.
     pub data: u64,
-    /// The tag.
     pub tag: u64,
 }
 
@@ -82,7 +79,6 @@ pub struct Queue {
     pub errors: VecDeque<(Entry, Failure, usize)>,
 }
 
-/// A counter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counter {
     /// Completions.
@@ -111,7 +107,6 @@ impl Vector {
         number
     }
 
-    /// Removes a number.
     pub fn remove(&mut self, number: u64) {
         let slot = self.all.get_mut(number as usize);
         if let Some(address) = slot.and_then(Option::take)
@@ -121,7 +116,6 @@ impl Vector {
         }
     }
 
-    /// The address with this number.
     pub fn get(&self, number: u64) -> Option<Address> {
         *self.all.get(usize::try_from(number).ok()?)?
     }
@@ -134,12 +128,10 @@ impl Vector {
             .unwrap_or(FI_ADDR_NOTAVAIL)
     }
 
-    /// Count of assigned numbers.
     pub fn numbers(&self) -> u64 {
         self.all.len() as u64
     }
 
-    /// Count of addresses.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
@@ -148,9 +140,7 @@ impl Vector {
 /// Registered memory.
 #[derive(Clone, Debug)]
 pub struct Region {
-    /// The memory.
     pub bytes: Bytes,
-    /// Access that peers have.
     pub access: u64,
     /// The remote address of the first byte.
     pub base: u64,
@@ -226,7 +216,6 @@ impl Op {
 pub struct Shared {
     /// Completion queues.
     pub queues: Slab<Queue>,
-    /// Counters.
     pub counters: Slab<Counter>,
     /// Address vectors.
     pub vectors: Slab<Vector>,

@@ -152,7 +152,6 @@ impl Addresses {
     }
 }
 
-/// Writes a mail.
 pub struct Writer<'a> {
     out: &'a mut Vec<u8>,
     entries: u32,
@@ -171,7 +170,6 @@ impl<'a> Writer<'a> {
         Self { out, entries: 0 }
     }
 
-    /// Begins an entry.
     pub fn entry(&mut self) -> &mut Vec<u8> {
         self.entries += 1;
         self.out

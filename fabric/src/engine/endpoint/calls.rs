@@ -207,7 +207,6 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Posts a receive.
     pub fn receive(&mut self, shared: &mut Shared, tagged: bool, posted: Posted, multi: bool) {
         let core = &mut self.core;
         self.matching.receive(core, shared, tagged, (posted, multi));

@@ -23,7 +23,7 @@ impl Endpoint {
         left
     }
 
-    /// Checks what holds between the fields of each part, and between parts.
+    /// Checks the invariants within each part, and between parts.
     pub(in super::super) fn check(&self) {
         assert!(
             self.core.actions.is_empty(),

@@ -52,7 +52,6 @@ impl Endpoint {
         self.route(shared);
     }
 
-    /// Handles a completion of the NIC.
     pub fn handle_completion(&mut self, shared: &mut Shared, completion: &Completion) {
         let core = &mut self.core;
         match *completion {
@@ -263,7 +262,7 @@ impl Endpoint {
         }
     }
 
-    /// A peer, or this endpoint, wants a new handle of own memory.
+    /// Handles the request of a peer, or of this endpoint, for a new handle of own memory.
     fn renew(&mut self, shared: &mut Shared, peer: usize, head: &Head) {
         let core = &mut self.core;
         let endpoint = core.address;

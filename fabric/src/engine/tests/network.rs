@@ -96,7 +96,6 @@ pub struct Node {
     pub computes_until: Duration,
     /// The NIC is cut off: its commands, and those to it, have no outcome.
     pub is_silent: bool,
-    /// The program has ended.
     pub is_ended: bool,
     /// The program whose registered memory is also this one's: both are endpoints of one domain.
     pub domain: usize,

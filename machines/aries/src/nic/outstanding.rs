@@ -85,9 +85,7 @@ pub(crate) enum TransferStep {
 pub(crate) enum Asker {
     /// The caller that posted, with the value that the completion repeats.
     User(u64),
-    /// The transaction with this SSID.
     Transaction(u16),
-    /// The event of the transaction with this SSID.
     TransactionEvent(u16),
     Traffic(RunRequest),
     /// A transfer of the block transfer engine, by its slot.

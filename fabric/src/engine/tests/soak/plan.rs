@@ -10,7 +10,7 @@ use crate::memory::Arena;
 /// The fault that the programs of a seed suffer, besides single losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Nothing.
+    /// No further fault.
     Calm,
     /// Commands are lost, repeated, late.
     Faulty,
@@ -54,7 +54,6 @@ pub enum Match {
     Any,
 }
 
-/// A message of a plan.
 #[derive(Clone, Debug)]
 pub struct Message {
     pub from: usize,
@@ -64,7 +63,6 @@ pub struct Message {
     pub len: usize,
 }
 
-/// A receive of a plan.
 #[derive(Clone, Debug)]
 pub struct Receive {
     pub at: usize,
@@ -136,7 +134,7 @@ pub enum Action {
 /// Bytes of a slot for writes, and slots of each writer.
 pub const SLOT_BYTES: usize = 20_480;
 pub const SLOTS: usize = 3;
-/// Offsets in the registered memory: counters, slots, and what is read.
+/// Offsets in the registered memory: counters, slots, and the part that is only read.
 pub const ADDS: usize = 0;
 pub const TRIPLES: usize = 8;
 const SLOTS_AT: usize = 64;

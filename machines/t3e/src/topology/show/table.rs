@@ -142,7 +142,9 @@ fn unusual(torus: &Torus) -> Vec<String> {
     let mut rules = Vec::new();
     for (name, size, most) in [("X", x, 8), ("Y", y, 32), ("Z", z, 8)] {
         if size > most {
-            rules.push(format!("{size} nodes in {name}: no machine had more than {most}"));
+            rules.push(format!(
+                "{size} nodes in {name}: no machine had more than {most}"
+            ));
         }
     }
     if nodes < 8 {
