@@ -30,7 +30,7 @@ struct Range {
     users: u32,
     /// Transfers that are announced once it is open.
     waiting: Vec<u64>,
-    /// When it was last requested, by a counter.
+    /// Value of a counter when it was last requested.
     used: u64,
     /// Whether it is closed as soon as it is open.
     is_unwanted: bool,
