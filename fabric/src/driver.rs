@@ -128,7 +128,7 @@ impl Driver {
         let mut nic = Nic::attach(&place.door, &options)?;
         let has = nic.operations();
         if !(has.blocks && has.messages) {
-            let what = "puts and gets only, where block transfers and messages are expected";
+            let what = "supports only puts and gets, not block transfers and messages";
             return Err(unfit(&place.door, what.into()));
         }
         let stages = Local {

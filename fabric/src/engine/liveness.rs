@@ -35,10 +35,10 @@ const MOST_ASKED: u32 = 8;
 const LEAST_ASKED: u32 = 2;
 /// Maximum number of peers that one check adds because a receive is from any source.
 const PATROL: usize = 4;
-/// Maximum number of peers so probed in all.
+/// Maximum total number of peers probed for that reason.
 const MOST_PATROLLED: usize = 64;
 
-/// Most checks between two probes of a lost peer.
+/// Maximum number of checks between two probes of a lost peer.
 const NOTIFY_EVERY: u32 = 60;
 
 /// Silence of a peer, and probes.

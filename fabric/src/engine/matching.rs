@@ -212,7 +212,7 @@ impl Matching {
         Landing::new(posted.op, posted.into.clone(), at, posted.multi)
     }
 
-    /// A message arrived: match it, or let it wait.
+    /// Handles an arrived message: matches it, or lets it wait.
     pub(super) fn arrived(
         &mut self,
         core: &mut Core,

@@ -37,9 +37,9 @@
 //!   block gets of the receiver, from the sender's memory into its own.
 //! * A put that may still be in flight is repeated only once the memory has a new handle, so that
 //!   NICs reject a late copy of it.
-//! * Operations that NICs lack, and memory that they do not reach, become requests that the peer
-//!   carries out when it makes progress; atomic ones through its own NIC, so that both kinds may be
-//!   mixed.
+//! * Operations that NICs lack, and operations on memory that they do not reach, become requests
+//!   that the peer carries out when it makes progress. It carries out atomic ones through its own
+//!   NIC, so that both kinds may be mixed.
 
 pub mod access;
 pub mod action;

@@ -210,7 +210,8 @@ impl Renewal {
         }
     }
 
-    /// Closes the endpoint: requests that other endpoints of its domain passed on return to them.
+    /// Closes the endpoint, and returns requests to the endpoints of its domain that passed them
+    /// on.
     pub(super) fn close(&mut self, core: &Core, shared: &mut Shared) {
         let mut all: Vec<_> = self.under_way.drain().collect();
         all.sort_unstable_by_key(|(number, _)| *number);

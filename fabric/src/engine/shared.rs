@@ -49,7 +49,7 @@ impl Why {
             5 => c"the peer's program has ended",
             6 => c"a peer that might have sent a message can no longer be reached",
             7 => c"memory of this program is no longer mapped, or does not allow this access",
-            _ => c"as the error number says",
+            _ => c"see the error number",
         }
     }
 }

@@ -267,7 +267,7 @@ fn one_receive_takes_several_messages() {
     assert_eq!(into.now()[50..75], pattern(25, 2));
 }
 
-/// Its memory is the program's again when it fails.
+/// The program owns the memory again once the operation fails.
 #[test]
 fn a_cancelled_buffer_ends_after_the_messages_that_land_in_it() {
     let mut net = all(2);

@@ -14,8 +14,8 @@ use super::*;
 use judge::Judge;
 use plan::{Plan, Shape};
 
-/// After the last action, time until everything must have ended: longer than patience, and the
-/// tries of what was sent into a cut.
+/// Time limit after the last action: longer than patience, and than the retries of what was sent
+/// into a cut.
 const GRACE: Duration = Duration::from_secs(300);
 
 /// Runs one seed. `Err` describes the failure.

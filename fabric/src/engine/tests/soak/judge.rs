@@ -122,7 +122,7 @@ impl Judge {
         self.ops.get(&context)?.as_ref()
     }
 
-    /// Whether all has ended, and nothing is under way any more.
+    /// Whether everything has ended, and nothing is in flight.
     pub fn is_over(&self, net: &Network) -> bool {
         net.next_event().is_none()
             && self.ops.values().all(Option::is_some)
