@@ -44,7 +44,7 @@ pub enum Kind {
 /// Why a mail is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MailError {
-    #[error("the mail has {0} bytes, less than its header and its hash")]
+    #[error("the mail has {0} bytes, fewer than its header and its hash")]
     Short(usize),
     #[error("not a mail of version {VERSION}")]
     Magic,
@@ -64,17 +64,17 @@ pub enum MailError {
     Again,
     #[error("the previous mail of part {0} was never taken")]
     Missing(u32),
-    #[error("the entries end before their contents, or after them")]
+    #[error("the entries do not fill the mail exactly")]
     Entries,
     #[error("slot {0} is not a link end of this part")]
     Slot(u32),
     #[error("window {0} has passed, or is farther ahead than the longest link reaches")]
     Window(u64),
-    #[error("an entry of a window has no cycle")]
+    #[error("an entry has no arrival in its window")]
     Cycle,
-    #[error("no link carries such a phit")]
+    #[error("invalid phit for these links")]
     Phit,
-    #[error("no link returns such credits")]
+    #[error("invalid credits for these links")]
     Credits,
     #[error("link {0} does not lead from the sender to this part, or appears twice")]
     Link(u32),
