@@ -194,7 +194,7 @@ phw_run_dir() {
     fi
 }
 
-# Whether the run directory exists. One that belongs to someone else, or that others can write to, is never read: it is
+# Whether the run directory exists. A directory of another user, or one that others can write to, is never read: it is
 # rejected with the same message as by the binaries.
 phw_has_run_dir() {
     local run why mode remedy='set PHITWIRE_RUN_DIR to a directory that you own'
@@ -447,7 +447,7 @@ phw_remove_lab() {
     return "$status"
 }
 
-# phw_left_of LAB: prints everything that exists of a lab: namespaces, files, processes. Empty is right.
+# phw_left_of LAB: prints everything that is left of a lab: namespaces, files, processes.
 phw_left_of() {
     phw_lab_netns "$1"
     phw_lab_etc "$1"

@@ -39,7 +39,7 @@ phw_start_nodes() {
     local lab=$1 dir arguments netns='' said file
     dir=$(phw_lab_dir "$lab")
     shift
-    # Keeps the error of a directory that cannot be written: there may be room again by the time someone looks.
+    # Keeps the error of a directory that cannot be written: there may be room again when the error is reported.
     if file=$(mktemp 2>/dev/null); then
         exec {said}<>"$file"
         rm -f -- "$file"
@@ -108,9 +108,9 @@ phw_last_words() {
     for key in "${keys[@]}"; do
         (( ++shown <= 5 )) || { phw_note "more processes have ended, with other messages: $dir/*.log"; break; }
         read -ra names <<<"${who[$key]}"
-        words=${said[$key]:+; the last words of ${names[0]}:}
+        words=${said[$key]:+; the end of the log of ${names[0]}:}
         if (( ${#names[@]} == 1 )); then
-            phw_note "process ${names[0]} has ended${said[$key]:+; its last words:}"
+            phw_note "process ${names[0]} has ended${said[$key]:+; the end of its log:}"
         elif (( ${#names[@]} <= 3 )); then
             phw_note "processes ${names[*]} have ended$words"
         else

@@ -8,16 +8,16 @@
 #   --link udp|ethernet   transport of the link frames (udp)
 #   --mtu N               MTU of the interfaces (1500)
 #   --io auto|uring|plain how the processes do UDP (auto)
-#   --spin US|auto        how long a process polls for frames before it sleeps, in microseconds, as long as that
-#                         pays off: 100 shortens single answers a lot, and keeps cores busy (auto: 100 where at most
-#                         two processes share a core, else 0)
-#   --stay on|off|auto    whether a process stays on one core, shared with neighbours in the network, while nearly
-#                         idle (auto: where more than two processes share a core, and none polls)
+#   --spin US|auto        microseconds for which a process polls for frames before it sleeps, if that pays off: 100
+#                         shortens single round trips a lot, and keeps cores busy (auto: 100 where at most two
+#                         processes share a core, else 0)
+#   --stay on|off|auto    whether a nearly idle process stays on one core, shared with its neighbours in the
+#                         network (auto: where more than two processes share a core, and none polls)
 #   --clock free|paced:N  clock, instead of the topology's; paced: an emulated nanosecond takes N real ones
-#   --grain flit|packet   unit of movement through an Aries or T3E router (packet under a free-running clock, else
+#   --grain flit|packet   unit that moves through an Aries or T3E router (packet under a free-running clock, else
 #                         flit)
-#   --cut-through frames|phits  when a YARC passes up the phits of a frame: with the frame, checked, or as they arrive
-#                         (frames under a free-running clock, else phits)
+#   --cut-through frames|phits  when a YARC passes on the phits of a frame: with the whole frame, checked, or as they
+#                         arrive (frames under a free-running clock, else phits)
 #   --ip                  IP over the fabric: a device ip0 in the namespace of every NIC, carried by puts on every
 #                         machine; processor N has address N + 1 of the subnet, and its node's name in /etc/hosts
 #                         there
@@ -81,9 +81,9 @@ parse() {
         && printf '%s\n' *.toml | sed 's/[.]toml$//' | paste -sd ' '))"
 }
 
-# Creates the lab's directory, which is also the lock: whoever moves a directory there owns the lab. It arrives with its
-# mark, which lets down.sh remove it, and with this process's id, which lets down.sh wait for this process instead of
-# racing it.
+# Creates the lab's directory, which is also the lock: the script that moves a directory there owns the lab. It arrives
+# with its mark, which lets down.sh remove it, and with this process's id, which lets down.sh wait for this process
+# instead of racing it.
 claim() {
     local owned="lab '$lab' is up already, or was left behind: down.sh --lab $lab" error
     trap 'finish $?' EXIT
@@ -91,7 +91,7 @@ claim() {
     trap 'exit 143' TERM HUP
     [[ -z $(phw_lab_netns "$lab") ]] || phw_die "$owned"
     phw_make_run_dir
-    # mv would replace an empty directory, but someone else has created it.
+    # mv would replace an empty directory, but it belongs to another script.
     [[ ! -e $dir && ! -L $dir && ! -e $half ]] || phw_die "$owned"
     phw_need_room 1
     # A signal may arrive as soon as it exists. Another lab's down.sh may remove an empty run directory.
@@ -132,7 +132,7 @@ free_ports() {
         echo "$base"
         return
     done
-    phw_die "no $count free UDP ports in a row on 127.0.0.1"
+    phw_die "cannot find $count consecutive free UDP ports on 127.0.0.1"
 }
 
 describe() {
@@ -225,7 +225,7 @@ make_tuns() {
     done
 }
 
-# Addresses follow from processor numbers, which the processes know. Names go to the namespaces' own /etc/hosts, which
+# Addresses follow from processor numbers, which the processes have. Names go to the namespaces' own /etc/hosts, which
 # `ip netns exec` uses, if we may write there.
 address_tuns() {
     local node number names='' numbered=()

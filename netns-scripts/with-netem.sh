@@ -176,7 +176,7 @@ why_not() {
     local said
     said=$(sed -n 's/^user-mode Linux cannot /it cannot /p; s/^.*Kernel panic - not syncing: /panic: /p' "$session/log" | head -n 1)
     [[ -n $said ]] || said=$(grep -v '^[[:space:]]*$' "$session/log" | tail -n 1)
-    printf '%s\n' "${said:-it said nothing within $SECONDS s}"
+    printf '%s\n' "${said:-no output within $SECONDS s}"
 }
 
 write_session "$@"

@@ -1,5 +1,5 @@
-/* Two doors, one program: puts from the first network interface into memory at the second, counts
- * there, and checks both. Exits with 0 only if all is right.
+/* One program with two doors: puts from the first network interface into memory at the second,
+ * adds to a counter there, and verifies both. Exits with 0 only if everything is correct.
  *
  *   cc -Iclient/include client/examples/pair.c -Ltarget/release -lphitwire_client -o pair
  *   LD_LIBRARY_PATH=target/release ./pair DOOR DOOR
@@ -31,18 +31,18 @@ static PhwNic *attached(const char *door)
     return nic;
 }
 
-/* The next completion, which ends `name` well, or is of another kind. */
+/* The next completion, which must be of this kind and name, and report success. */
 static PhwCompletion next(PhwNic *nic, uint8_t kind, uint64_t name)
 {
     PhwCompletion found;
-    need(phw_wait(nic, 30000, &found) == PHW_OK, "nothing came");
-    need(found.kind == kind, "a completion of another kind");
+    need(phw_wait(nic, 30000, &found) == PHW_OK, "a completion arrives within 30 s");
+    need(found.kind == kind, "the completion is of the expected kind");
     if (found.status != PHW_STATUS_DONE) {
         char reason[32] = "";
         phw_status_name(found.status, reason, sizeof reason);
         need(0, reason);
     }
-    need(found.name == name, "a completion of another name");
+    need(found.name == name, "the completion has the expected name");
     return found;
 }
 
@@ -64,19 +64,19 @@ int main(int count, char **words)
     need(landed.bytes == sizeof text && landed.processor == phw_processor(here), "event");
     char found[sizeof text];
     need(phw_read(there, part.offset, (uint8_t *)found, sizeof found) == PHW_OK, "read");
-    need(memcmp(found, text, sizeof text) == 0, "the bytes are others");
+    need(memcmp(found, text, sizeof text) == 0, "the bytes are correct");
 
     at.offset = 64;
     for (uint64_t n = 0; n < ROUNDS; n++) {
         need(phw_atomic(here, COUNT, at, PHW_ATOMIC_ADD, 3, 0, true) == PHW_OK, "atomic");
-        need(next(here, PHW_KIND_END, COUNT).word == 3 * n, "the count is another");
+        need(next(here, PHW_KIND_END, COUNT).word == 3 * n, "the count is correct");
     }
     uint64_t *word = phw_word(there, part.offset + at.offset);
-    need(word && __atomic_load_n(word, __ATOMIC_ACQUIRE) == 3 * ROUNDS, "the sum is another");
+    need(word && __atomic_load_n(word, __ATOMIC_ACQUIRE) == 3 * ROUNDS, "the sum is correct");
 
-    need(phw_put(here, PUT, at, NULL, 1, false) == PHW_ARGUMENT, "null is no data");
-    need(phw_poll(NULL, &landed) == PHW_ARGUMENT, "null is no network interface");
-    need(phw_poll(here, &landed) == PHW_NOTHING, "there is something left");
+    need(phw_put(here, PUT, at, NULL, 1, false) == PHW_ARGUMENT, "null data are rejected");
+    need(phw_poll(NULL, &landed) == PHW_ARGUMENT, "a null network interface is rejected");
+    need(phw_poll(here, &landed) == PHW_NOTHING, "no completion is left");
     phw_leave(here);
     phw_leave(there);
     puts("ok");

@@ -1,4 +1,4 @@
-/* A program's way into a network interface of phitwire: see client/README.md.
+/* A program's interface to a phitwire network interface: see client/README.md.
  * Written by cbindgen from client/src/ffi; do not edit. */
 
 #ifndef PHITWIRE_H

@@ -247,7 +247,7 @@ fn greet(
     let send = || descriptors::send(&socket, hello, &[]);
     patiently(Patience::new(patience), send).map_err(failed)?;
     let mut answer = [0; HELLO_BYTES];
-    // The answer is sent in one piece, so it arrives whole or not.
+    // The answer is sent in one piece, so it arrives whole or not at all.
     let receive = || descriptors::receive(&socket, &mut answer);
     let descriptors = patiently(Patience::new(patience), receive).map_err(failed)?;
     let welcome = Welcome::parse(&answer).map_err(|error| AttachError::NotUnderstood {

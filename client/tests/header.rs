@@ -18,7 +18,7 @@ fn generated() -> String {
             .to_vec(),
         no_includes: true,
         header: Some(
-            "/* A program's way into a network interface of phitwire: see client/README.md.\n \
+            "/* A program's interface to a phitwire network interface: see client/README.md.\n \
              * Written by cbindgen from client/src/ffi; do not edit. */"
                 .into(),
         ),
@@ -51,7 +51,7 @@ fn the_header_is_that_of_the_source() {
     let committed = std::fs::read_to_string(&path).expect("it is committed");
     assert!(
         committed == header,
-        "PHITWIRE_REGENERATE=1 cargo test -p phitwire-client --test header writes it anew"
+        "PHITWIRE_REGENERATE=1 cargo test -p phitwire-client --test header regenerates it"
     );
 }
 

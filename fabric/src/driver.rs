@@ -1,4 +1,4 @@
-//! Endpoints at work: each has a NIC, and the clock.
+//! Runs endpoints: each with its NIC and the clock.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -26,13 +26,13 @@ const MOST_ENDPOINTS: usize = 64;
 const DRAIN: Duration = Duration::from_secs(5);
 /// While closing: interval of probes to peers that have not received everything. Ranks that end
 /// together wait for each other's acknowledgements, and a NIC tries for seconds to deliver to a
-/// program that has ended: a probe shows this sooner.
+/// program that has ended: a probe detects this sooner.
 const ASK_AT_CLOSE: Duration = Duration::from_millis(50);
 /// Maximum number of completions handled in one turn.
 const TURN: usize = 256;
 /// Calls between two reads of the clock.
 const CLOCK_EVERY: u32 = 32;
-/// Longest sleep of one that waits for its NIC.
+/// Longest sleep of a call that waits for its NIC.
 const NAP: Duration = Duration::from_millis(5);
 
 /// A domain: the state that its objects share, behind one lock.
@@ -46,7 +46,6 @@ pub struct Domain {
 pub struct State {
     /// State that the endpoints share.
     pub shared: Shared,
-    /// The endpoints.
     pub endpoints: Slab<Driver>,
     /// Consecutive calls without progress.
     pub idle: u32,
@@ -129,7 +128,7 @@ impl Driver {
         let mut nic = Nic::attach(&place.door, &options)?;
         let has = nic.operations();
         if !(has.blocks && has.messages) {
-            let what = "puts and gets only, where block transfers and messages are expected";
+            let what = "supports only puts and gets, not block transfers and messages";
             return Err(unfit(&place.door, what.into()));
         }
         let stages = Local {
@@ -223,12 +222,13 @@ impl Driver {
         !self.endpoint.is_gone() && self.nic.arm()
     }
 
-    /// Ends what [`Self::arm`] began, after sleep.
+    /// Cancels [`Self::arm`], after sleep.
     pub fn disarm(&mut self) {
         self.nic.disarm();
     }
 
-    /// The descriptors that wake it, also for those who sleep without the domain's lock.
+    /// The descriptors that wake the endpoint, shared with callers that sleep without the domain's
+    /// lock.
     pub fn wakers(&self) -> Arc<Wakers> {
         self.wakers.clone()
     }
@@ -324,7 +324,7 @@ pub fn sleep(wakers: &[Arc<Wakers>], most: Duration) {
     let mut all: Vec<_> = all
         .map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN))
         .collect();
-    // After an error, as after a signal, the caller looks again.
+    // After an error, as after a signal, the caller checks again.
     let _ = ppoll(&mut all, Some(TimeSpec::from_duration(most)), None);
 }
 
@@ -353,7 +353,9 @@ fn register(nic: &mut Nic, part: Local) -> Result<Result<u16, Status>, String> {
             .map(Ok)
             .map_err(|_| format!("{word} is not a valid handle")),
         Some(Completion::End { status, .. }) => Ok(Err(status)),
-        Some(other) => Err(format!("instead of an end, there was {other:?}")),
+        Some(other) => Err(format!(
+            "expected the end of the registration, received {other:?}"
+        )),
         None => Err("no response".into()),
     }
 }

@@ -8,7 +8,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`abi`] | libfabric's structures and calls |
-//! | `driver` | endpoints at work: NIC and clock of each, and the domain's lock |
+//! | `driver` | drives endpoints: NIC and clock of each, and the domain's lock |
 //! | `engine` | operations: messages between endpoints, matching, transfers; no I/O |
 //! | `place` | this program's door and job |
 //! | `memory`, `flags` | memory of the program, and libfabric's flags |
@@ -16,7 +16,7 @@
 //! `unsafe` code is in [`abi`] and `memory`. Every call ends in the engine, behind one lock per
 //! domain. The engine gets calls, completions, memory and the time handed in, so that its tests run
 //! several endpoints over a network in virtual time (`engine::tests`). Its parts own their fields
-//! and do not know each other (`engine`). Progress is manual: reading a completion queue or a
+//! and do not refer to each other (`engine`). Progress is manual: reading a completion queue or a
 //! counter moves everything in flight, and sleeps briefly after a while without work, so that
 //! polling programs leave the core to NICs and routers.
 #![deny(unsafe_code)]

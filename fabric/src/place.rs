@@ -53,7 +53,6 @@ impl Place {
         })
     }
 
-    /// The name of the NIC.
     pub fn name(&self) -> String {
         let stem = self.door.file_stem().unwrap_or_default();
         stem.to_string_lossy().into_owned()
@@ -110,7 +109,8 @@ pub fn patience() -> Option<Duration> {
         Ok(seconds) => Some(Duration::from_secs(seconds.into())),
         Err(_) => {
             eprintln!(
-                "phitwire: PHITWIRE_PATIENCE is whole seconds, or 0 for ever, not '{seconds}'"
+                "phitwire: invalid PHITWIRE_PATIENCE '{seconds}': expected whole seconds, or 0 for \
+                no limit"
             );
             None
         }

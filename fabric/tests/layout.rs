@@ -1,5 +1,5 @@
-//! The structures against libfabric's headers, where they are installed: a program in C prints where
-//! everything is.
+//! The structures against libfabric's headers, where they are installed: a program in C prints
+//! where everything is.
 
 use std::mem::offset_of;
 use std::process::Command;

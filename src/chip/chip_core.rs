@@ -78,7 +78,6 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
     fn poll_event(&mut self) -> Option<Self::Event> {
         None
     }
-    /// Wraps a link event.
     fn link_event(port: PortId, event: LinkEvent) -> Self::Event;
     /// Calls `visit` with every counter. The shell lost `events_lost` events besides those of the
     /// core.

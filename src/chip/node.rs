@@ -19,8 +19,8 @@ const MAX_LINK_EVENTS: usize = 1_024;
 pub struct ChipConfig<R, L> {
     pub name: String,
     pub registers: R,
-    /// Ports with a link. Nonexistent and repeated ports are ignored; a port that the registers do
-    /// not know forwards nothing.
+    /// Ports with a link. Nonexistent and repeated ports are ignored; a port that is missing in the
+    /// registers forwards nothing.
     pub ports: Vec<(PortId, L)>,
     pub grain: Grain,
     pub clock: RouterClock,
@@ -44,7 +44,7 @@ pub struct Chip<C: ChipCore> {
     touched: u64,
     /// Ports that may have a frame to send.
     ready: u64,
-    /// When each port's link wants its timers handled.
+    /// When the timers of each port's link are due.
     timers: Deadlines,
     link_events: VecDeque<(PortId, LinkEvent)>,
     link_events_lost: u64,

@@ -31,7 +31,6 @@ impl fmt::Display for Digest {
     }
 }
 
-/// The digest of a name.
 pub fn digest_of_name(name: &str) -> u32 {
     name.bytes().fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)

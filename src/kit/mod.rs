@@ -1,5 +1,5 @@
 //! Building blocks of chips, links and NICs (network interfaces), and the search for [deadlock
-//! cycles](cycles). Nothing here knows a machine.
+//! cycles](cycles). Nothing here depends on a machine.
 
 pub mod arbiter;
 pub(crate) mod attendance;

@@ -19,11 +19,11 @@ pub fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
 pub enum Wake<const TILES: usize, const VCS: usize> {
     /// An item arrived in a row buffer that its subswitch had drained.
     RowReader(RowBuffer<TILES, VCS>),
-    /// The input tile learns of a free slot in a row buffer.
+    /// The input tile is notified of a free slot in a row buffer.
     RowWriter(RowBuffer<TILES, VCS>),
     /// An item arrived in a column buffer.
     ColumnReader(ColumnBuffer<TILES, VCS>),
-    /// The subswitch learns of a free slot in a column buffer.
+    /// The subswitch is notified of a free slot in a column buffer.
     ColumnWriter(ColumnBuffer<TILES, VCS>),
 }
 

@@ -11,7 +11,7 @@ use crate::time::{Duration, Time};
 /// traffic is released once the re-route process has completed").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReroutePhase {
-    /// Every source of packets starts no new ones; a NIC is done when it has nothing outstanding, a
+    /// No source of packets starts new ones. A NIC is done when it has nothing outstanding, a
     /// router when it accepts no packets from its NICs.
     Quiesce,
     /// Every router is done when it holds no packet.
@@ -23,7 +23,6 @@ pub enum ReroutePhase {
     Done,
 }
 
-/// Time limits of a reroute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RerouteTimes {
     /// Interval after which a command to a node that is not done, or has not replied, is repeated.
@@ -53,7 +52,6 @@ impl Default for RerouteTimes {
     }
 }
 
-/// A command to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     /// The phase to enter; never [`ReroutePhase::Done`].

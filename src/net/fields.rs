@@ -44,7 +44,7 @@ impl<'r, 't> Section<'r, 't> {
         self.span.clone()
     }
 
-    /// The value of a key, if the table has it. Makes the key known.
+    /// The value of a key, if the table has it. Marks the key as known.
     pub fn take(&mut self, key: &'static str) -> Option<Value<'r, 't>> {
         self.known.push(key);
         self.table.get(key)
@@ -58,7 +58,7 @@ impl<'r, 't> Section<'r, 't> {
         self.table.iter()
     }
 
-    /// Whether the table has the key; does not make it known.
+    /// Whether the table has the key; does not mark it as known.
     pub fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }

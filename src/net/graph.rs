@@ -14,9 +14,7 @@ use crate::link::{LaneRate, LinkConfig, LinkStandard};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
     pub name: String,
-    /// Number of routers.
     pub chips: u32,
-    /// Number of NICs.
     pub nics: u32,
     /// The links; their ids are their indices.
     pub links: Vec<Link<()>>,

@@ -91,17 +91,13 @@ mistake_kinds! {
 pub enum Place {
     /// Bytes of the description.
     Text(Range<usize>),
-    /// The network as a whole.
     Network,
-    /// The processor of this index.
     Processor(u32),
-    /// The chip of this index.
     Chip(u32),
     /// A virtual router: chip, and index within the chip.
     Router(u32, u32),
     /// An entry of a virtual router's table: chip, index within the chip, entry.
     Entry(u32, u32, u8),
-    /// The link of this index.
     Link(u32),
 }
 
@@ -219,7 +215,6 @@ impl Mistakes {
         self.kept.len() + self.more
     }
 
-    /// The mistakes kept.
     pub fn into_vec(self) -> Vec<Mistake> {
         self.kept
     }

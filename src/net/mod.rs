@@ -4,7 +4,7 @@
 //! A machine has its own model of a network and implements [`Network`] for it. This module has the
 //! common parts: [`Settings`], the TOML of descriptions with [mistakes](Mistake) and their
 //! positions, the [index](PortIndex) of link ends, tables and drawings, and the configuration of
-//! processes and scripts. It knows no machine by name: callers pass a list of [families](Family).
+//! processes and scripts. It names no machine: callers pass a list of [families](Family).
 
 mod channels;
 mod excerpt;

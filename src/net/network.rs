@@ -227,7 +227,7 @@ impl Family {
     }
 }
 
-/// The network that `name` generates in one of `families`; `None` if no family knows the name.
+/// The network that `name` generates in one of `families`; `None` if the name belongs to no family.
 ///
 /// # Errors
 /// The reason why it cannot be generated.

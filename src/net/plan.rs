@@ -29,7 +29,7 @@ pub struct Runtime {
     pub fabric: u32,
     /// Incarnation of the process; differs from any earlier one of the node.
     pub epoch: u32,
-    /// What the node's NIC must know of its predecessors.
+    /// The information on its predecessors that the node's NIC needs.
     pub incarnation: Incarnation,
     /// Replaces the network's clock.
     pub clock: Option<Clock>,

@@ -240,7 +240,6 @@ pub trait Ends {
     /// The valid ports, for messages.
     const PORTS: &'static str;
 
-    /// The node with that name.
     fn find(&self, name: &str) -> Option<NodeRef>;
 
     /// Advice for a `name` that no node has.

@@ -223,7 +223,7 @@ pub(crate) fn check_messages(report: &TrafficReport, allow: Allowance) -> Result
         ),
         (
             (report.acknowledged + report.refused).saturating_sub(report.sent),
-            "answers more than requests",
+            "more answers than requests",
         ),
         (report.sent.abs_diff(ended), "without an outcome"),
     ])?;

@@ -535,7 +535,7 @@ impl<N: Node> Fabric<N> {
         if let Some(wakeup) = slot.node.next_wakeup() {
             assert!(
                 slot.spins < MAX_SPINS,
-                "node {} asks to run at {now:?} forever ({:?})",
+                "node {} requests to run at {now:?} forever ({:?})",
                 id.0,
                 wakeup.reason
             );

@@ -3,8 +3,8 @@
 //! Packets have no bit to mark them. A [`Flow`] names the two NICs (network interfaces) between
 //! which a packet travels, as every header does. A router that watches a flow keeps a [`Passage`]
 //! of each of its packets, and the caller finds its packet by its [identity](Passage::identity),
-//! such as the number that its NIC gave it. A router without a watch pays one test per packet and
-//! stage.
+//! such as the number that its NIC gave it. A router without a watch performs one test per packet
+//! and stage.
 //!
 //! A [`Watch`] is bounded: the oldest unfetched passages are dropped. Machines name their stages
 //! and the [`Place`]s where packets wait.

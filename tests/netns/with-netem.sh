@@ -73,4 +73,4 @@ printf '#!/bin/sh\necho "Checking that ptrace can change system call numbers...c
 chmod -R a+rx "$T_SCRATCH/bin"
 skipped "a host that forbids ptrace" ".*ptrace failed" "PATH=$T_SCRATCH/bin:$PATH"
 printf '#!/bin/sh\nexec sleep 600\n' >"$T_SCRATCH/bin/linux.uml"
-skipped "a kernel that does not come up" "it said nothing within" "PATH=$T_SCRATCH/bin:$PATH" PHITWIRE_UML_BOOT_SECONDS=2
+skipped "a kernel that does not come up" "no output within" "PATH=$T_SCRATCH/bin:$PATH" PHITWIRE_UML_BOOT_SECONDS=2

@@ -48,8 +48,8 @@ pub fn run(doors: &[PathBuf], data_bytes: u64, program: fn(&mut Program) -> Outc
     run_and(doors, data_bytes, program, Some)
 }
 
-/// Like `run`, but each program detaches as soon as it has ended. For programs whose memory no
-/// other needs.
+/// Like `run`, but each program detaches as soon as it has ended. Use it if no other program needs
+/// its memory.
 pub fn run_leaving(
     doors: &[PathBuf],
     data_bytes: u64,
@@ -168,7 +168,7 @@ impl Program {
         })?;
         match status {
             Status::Done => Ok(word),
-            _ => Err(format!("command {command} ended so: {status}").into()),
+            _ => Err(format!("command {command} ended with {status}").into()),
         }
     }
 
@@ -201,7 +201,7 @@ impl Program {
         })?;
         match status {
             Status::Done => Ok(bytes),
-            _ => Err(format!("receive {receive} ended so: {status}").into()),
+            _ => Err(format!("receive {receive} ended with {status}").into()),
         }
     }
 

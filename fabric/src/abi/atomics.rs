@@ -98,7 +98,7 @@ unsafe fn total(ioc: *const Ioc, count: usize) -> usize {
 }
 
 /// # Safety
-/// The message is a valid one of the program.
+/// The message is valid.
 unsafe fn of_message(msg: *const MsgAtomic, form: Form, flags: u64) -> Result<Call, isize> {
     // SAFETY: guaranteed by the caller.
     unsafe {

@@ -193,7 +193,8 @@ unsafe extern "C" fn close_region(fid: *mut c_void) -> c_int {
         let (domain, key) = &object.own;
         within(domain, |state| {
             let region = state.shared.regions.remove(key);
-            // Memory without a handle at the moment is closed by then: the NIC answers in order.
+            // Memory that has no handle at the moment is closed by then, because the NIC answers in
+            // order.
             if let Some(Open { reach, by }) = region.and_then(|region| region.open) {
                 let mut drivers = state.endpoints.iter_mut();
                 let opener = drivers.find(|driver| Some(driver.endpoint.address()) == by);

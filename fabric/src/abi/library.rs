@@ -1,5 +1,5 @@
-//! The libfabric that loaded this provider. Nothing is linked: linking an old version of a symbol
-//! would mean the old layout of `fi_info`.
+//! The libfabric that loaded this provider. Its functions are looked up at run time, because
+//! linking an old version of a symbol would select the old layout of `fi_info`.
 
 use std::ffi::{CStr, c_char, c_void};
 

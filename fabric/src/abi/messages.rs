@@ -126,7 +126,7 @@ unsafe fn transmit(
     }
 }
 
-/// For calls that may find no room.
+/// The results of calls that may find no room.
 pub trait Again {
     /// After `EAGAIN`, makes progress, so that there is room next time.
     ///

@@ -1,9 +1,10 @@
 //! libfabric's structures, as in its headers since 1.17, and the calls that take them.
 //!
-//! Of structures that have grown since, only the part common to all versions is here: what
-//! libfabric passes is read only up to there, and what it must be given (`fi_info`) it allocates
-//! itself ([`library`]). Tables of operations state their length, so that a newer library does not
-//! read beyond their ends. A test compares all this with the headers where they are installed.
+//! Structures that have grown since then are declared only as far as all versions agree, and are
+//! read only that far when libfabric passes them. libfabric itself allocates the one that it must
+//! be given, `fi_info` ([`library`]). Tables of operations state their length, so that a newer
+//! library does not read beyond their ends. A test compares all this with the headers where they
+//! are installed.
 //!
 //! All `unsafe` code of this crate is here and in [`crate::memory`].
 #![allow(unsafe_code, reason = "it is the border to C")]

@@ -1,4 +1,5 @@
-//! Objects that libfabric's programs hold, and what surrounds the engine in every call.
+//! Objects that programs hold, and the common steps of every call: locking, progress, conversion of
+//! errors.
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -141,7 +142,7 @@ pub fn until<T>(
     }
 }
 
-/// Sleeps without the lock until a NIC has something.
+/// Sleeps without the lock until a NIC has work for the program.
 fn rest(domain: &Domain, mut state: std::sync::MutexGuard<'_, State>, most: Duration) {
     let mut is_quiet = true;
     let mut wakers = Vec::new();

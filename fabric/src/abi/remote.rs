@@ -75,7 +75,7 @@ const fn far(number: u64, address: u64, key: u64) -> Far {
 }
 
 /// # Safety
-/// The message is a valid one of the program.
+/// The message is valid.
 unsafe fn far_of(msg: &MsgRma) -> Option<Far> {
     if msg.rma_iov_count != 1 {
         return None;

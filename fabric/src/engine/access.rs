@@ -1,4 +1,4 @@
-//! What a program asks of another program's memory.
+//! Accesses of a program to another program's memory.
 
 use phitwire_client::door::Remote;
 
@@ -13,7 +13,6 @@ pub const MOST_ELEMENT_BYTES: usize = 4000;
 pub struct Far {
     /// The peer, by its number in the address vector.
     pub number: u64,
-    /// The address there.
     pub address: u64,
     /// The key of the registered memory.
     pub key: u64,
@@ -22,9 +21,7 @@ pub struct Far {
 /// Another program's memory, as NICs address it.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its owner.
     pub peer: usize,
-    /// Its key.
     pub key: u64,
     /// The address of its first byte.
     pub at: Remote,
@@ -39,7 +36,6 @@ pub struct Change {
     pub op: u8,
     /// The call that requests the operation.
     pub form: Form,
-    /// Count of elements.
     pub count: usize,
 }
 

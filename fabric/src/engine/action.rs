@@ -1,5 +1,5 @@
-//! What one part of an endpoint wants of another. The endpoint takes the actions in order and
-//! hands each to the part that carries it out, so that no part knows another.
+//! Requests from one part of an endpoint to another. The endpoint takes these actions in order and
+//! hands each to the part that carries it out, so that no part depends on another.
 
 use super::access::Target;
 use super::landing::{Destination, Source};
@@ -9,7 +9,7 @@ use super::shared::Failure;
 use super::wire::Head;
 use crate::memory::Pieces;
 
-/// What one part wants of another; a number that comes first is that of a peer.
+/// A request from one part to another. The first number of a variant is that of a peer.
 #[derive(Debug)]
 pub enum Action {
     // For messages.
@@ -19,7 +19,7 @@ pub enum Action {
     Tell(usize, Head),
     /// The announcement of a transfer is complete: send the message that waits for it.
     Announce(usize, Head),
-    /// Tell the lost peer that it is lost.
+    /// Notify a lost peer that it has been given up.
     Notify(usize),
     /// A message arrived, in order.
     Arrived(usize, Head, Vec<u8>),
@@ -40,9 +40,9 @@ pub enum Action {
     Pulled(usize, Head, Destination, Option<Failure>),
 
     // For one-sided operations.
-    /// Give own memory a new handle, as the message asks.
+    /// Give own memory a new handle, as the peer's message requests.
     Renew(usize, Head),
-    /// Own memory has a new handle, as the message says.
+    /// A peer's memory has a new handle, which its message contains.
     Renewed(usize, Head),
     /// Carry out a peer's atomic request.
     Serve(Target, Service),
@@ -50,11 +50,11 @@ pub enum Action {
     Served(Service, bool),
 
     // For the peers.
-    /// A message of a lost peer arrived: it lives.
+    /// A message of a lost peer arrived, so it is alive.
     LostLives(usize),
     /// A peer has given this endpoint up.
     LostBy(usize),
-    /// A peer that is lost waits for this endpoint no more.
+    /// A lost peer no longer waits for this endpoint.
     Notified(usize),
     /// The peer is lost: messages to it fail, and then, by [`Self::Forget`], the rest.
     Lose(usize, Failure),
@@ -63,5 +63,6 @@ pub enum Action {
     Forget(usize, Failure, Failure),
 }
 
-// Each message passes the queue of actions once: they hold payloads by pointer, and stay small.
+// Every message passes through the queue of actions, so actions hold payloads by pointer and stay
+// small.
 const _: () = assert!(size_of::<Action>() <= 256);

@@ -7,11 +7,8 @@ use super::elements;
 /// An atomic operation of the NIC.
 #[derive(Clone, Copy, Debug)]
 pub struct Amo {
-    /// The operation.
     pub op: AtomicOp,
-    /// The width of the word.
     pub width: Width,
-    /// Operands of the operation.
     pub operands: [u64; 2],
     /// Whether the old word is wanted.
     pub fetch: bool,

@@ -34,7 +34,7 @@ pub(super) const fn in_ticks(time: Duration) -> u32 {
 }
 
 impl Clock {
-    /// Sets how long a peer may leave probes unanswered; zero: for ever.
+    /// Sets how long a peer may leave probes unanswered; zero: no limit.
     pub const fn wait_for(&mut self, patience: Duration) {
         self.patience = in_ticks(patience);
     }

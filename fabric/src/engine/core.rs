@@ -22,7 +22,6 @@ pub trait Segment: std::fmt::Debug + Send {
 /// What all parts of an endpoint use.
 #[derive(Debug)]
 pub struct Core {
-    /// Address of the endpoint.
     pub(super) address: Address,
     pub(super) segment: Box<dyn Segment>,
     pub(super) outbox: Outbox,
@@ -36,7 +35,7 @@ pub struct Core {
     pub(super) reaches_own: bool,
     /// Whether the NIC has ended.
     pub(super) is_gone: bool,
-    /// What parts want of others: the endpoint takes them before it returns to its caller.
+    /// Requests from part to part, which the endpoint handles before it returns to its caller.
     pub(super) actions: VecDeque<Action>,
     next_id: u64,
 }
@@ -58,7 +57,6 @@ impl Core {
         }
     }
 
-    /// The number of a new operation.
     pub(super) const fn new_id(&mut self) -> u64 {
         let id = self.next_id;
         debug_assert!(id > 0, "0 is no operation");

@@ -1,5 +1,4 @@
-//! Atomic operations, as they are carried out on registered memory of elements of four and eight
-//! bytes.
+//! Atomic operations on registered memory, with elements of four and eight bytes.
 
 use crate::memory::Bytes;
 

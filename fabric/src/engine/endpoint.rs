@@ -8,9 +8,9 @@
 //! 3. [`Endpoint::poll_command`] and [`Endpoint::command_taken`] while the NIC takes commands, also
 //!    after every call of the program.
 //!
-//! Its parts own their fields and do not know each other. They share the [`Core`], which each
-//! borrows while it works; what one wants of another it leaves there as an
-//! [`Action`](super::action::Action), and the endpoint hands that on before it returns to its
+//! Its parts own their fields and do not refer to each other. They share the [`Core`], which each
+//! borrows while it works. A part leaves its requests to other parts there, as
+//! [`Action`](super::action::Action)s, and the endpoint hands these on before it returns to its
 //! caller.
 
 mod calls;
@@ -38,7 +38,6 @@ use super::wire::Address;
 /// Maximum number of operations that wait or are in flight.
 pub const MOST_OPERATIONS: usize = 1024;
 
-/// An endpoint.
 #[derive(Debug)]
 pub struct Endpoint {
     /// The requested capabilities.
@@ -92,7 +91,6 @@ impl Endpoint {
         self.core.is_gone
     }
 
-    /// Address of the endpoint.
     pub const fn address(&self) -> Address {
         self.core.address
     }
@@ -117,7 +115,7 @@ impl Endpoint {
         self.matching.set_least_room(bytes);
     }
 
-    /// Sets how long a peer may leave probes unanswered; zero: for ever.
+    /// Sets how long a peer may leave probes unanswered; zero: no limit.
     pub const fn wait_for(&mut self, patience: Duration) {
         self.core.clock.wait_for(patience);
     }

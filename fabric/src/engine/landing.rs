@@ -68,10 +68,8 @@ pub enum Source {
     Region(u64),
 }
 
-/// The destination of a transfer.
 #[derive(Debug)]
 pub enum Destination {
-    /// A receive.
     Receive(Landing),
     /// Registered memory, which may be closed before the transfer ends: looked up for each part
     /// that is copied in. Closing it waits for parts that the NIC writes in place.

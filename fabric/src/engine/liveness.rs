@@ -35,10 +35,10 @@ const MOST_ASKED: u32 = 8;
 const LEAST_ASKED: u32 = 2;
 /// Maximum number of peers that one check adds because a receive is from any source.
 const PATROL: usize = 4;
-/// Maximum number of peers so probed in all.
+/// Maximum total number of peers probed for that reason.
 const MOST_PATROLLED: usize = 64;
 
-/// Most checks between two probes of a lost peer.
+/// Maximum number of checks between two probes of a lost peer.
 const NOTIFY_EVERY: u32 = 60;
 
 /// Silence of a peer, and probes.
@@ -94,7 +94,7 @@ impl Pulse {
     }
 }
 
-/// When a lost peer is probed, until it knows that it is lost.
+/// When to probe a lost peer, until it has been notified that it is lost.
 #[derive(Clone, Copy, Debug, Default)]
 struct Notice {
     /// The check at which the peer is probed next.
@@ -201,8 +201,8 @@ impl Liveness {
         awaited.extend(&self.patrolled);
     }
 
-    /// Probes the lost peers that may live and do not know that they are lost, ever more rarely:
-    /// they may wait for what will not come.
+    /// Probes, at growing intervals, the lost peers that may be alive and have not been notified:
+    /// they may still wait for this endpoint.
     pub(super) fn probe_lost(&mut self, core: &mut Core) {
         let checks = core.clock.checks();
         for peer in 0..core.peers.len() {
@@ -225,7 +225,7 @@ impl Liveness {
         }
     }
 
-    /// A lost peer lives: it must learn that it is lost, to fail what waits for this endpoint.
+    /// A lost peer is alive: notify it, so that its operations that wait for this endpoint fail.
     pub(super) fn lost_lives(&self, core: &mut Core, peer: usize) {
         debug_assert!(
             core.peers[peer].failed.is_some(),
@@ -278,7 +278,7 @@ impl Liveness {
         }
         match status {
             Status::Done | Status::Damaged | Status::Busy => core.peers.heard(peer),
-            // A lost peer has ended: nothing there waits for this endpoint any more.
+            // A lost peer has ended: no operation there waits for this endpoint any more.
             Status::NoHandle | Status::WrongKey | Status::OutOfBounds | Status::Forbidden
                 if failed.is_some() =>
             {

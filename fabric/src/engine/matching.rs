@@ -16,14 +16,12 @@ const FI_ETRUNC: i32 = 265;
 /// Checks for which a peer stays awaited after a peek for its message: programs peek repeatedly.
 const PEEK_CHECKS: u32 = 8;
 
-/// A posted receive.
 #[derive(Debug)]
 pub struct Posted {
     /// Completion attributes of the receive.
     pub op: Op,
     /// Memory for messages.
     pub into: Pieces,
-    /// The tag.
     pub tag: u64,
     /// Bits of the tag that are ignored.
     pub ignore: u64,
@@ -44,7 +42,6 @@ pub struct Multi {
     ended: Option<Failure>,
 }
 
-/// An unexpected message.
 #[derive(Debug)]
 struct Unexpected {
     peer: usize,
@@ -124,7 +121,7 @@ impl Matching {
         ("buffers", self.multis.len() - posted.count())
     }
 
-    /// Checks what holds between the fields.
+    /// Checks the invariants between the fields.
     #[cfg(test)]
     pub(super) fn check(&self) {
         for posted in self.posted.iter().flatten() {
@@ -140,7 +137,6 @@ impl Matching {
         }
     }
 
-    /// Posts a receive.
     pub fn receive(
         &mut self,
         core: &mut Core,
@@ -216,7 +212,7 @@ impl Matching {
         Landing::new(posted.op, posted.into.clone(), at, posted.multi)
     }
 
-    /// A message arrived: match it, or let it wait.
+    /// Handles an arrived message: matches it, or lets it wait.
     pub(super) fn arrived(
         &mut self,
         core: &mut Core,
@@ -317,8 +313,8 @@ impl Matching {
         }
     }
 
-    /// Looks for a message with a tag, and claims or discards it as `flags` ask; completes `Op`, or
-    /// fails it if there is none.
+    /// Looks for a message with a tag, and claims or discards it as `flags` request; completes
+    /// `Op`, or fails it if there is none.
     pub fn peek(&mut self, core: &mut Core, shared: &mut Shared, wanted: &Posted, flags: u64) {
         let waiting = &self.unexpected[1];
         let found = waiting.iter().position(|message| {
@@ -426,8 +422,8 @@ impl Matching {
         false
     }
 
-    /// A peer is lost: receives from it fail, and those from any source too, unless its program may
-    /// have ended in order.
+    /// Handles the loss of a peer: receives from it fail. Receives from any source fail too, unless
+    /// the peer's program may have ended in order.
     pub(super) fn lose(&mut self, core: &Core, shared: &mut Shared, peer: usize, lost: Failure) {
         if core.is_gone {
             // All receives fail anyway.
@@ -448,7 +444,7 @@ impl Matching {
     }
 
     /// Why a receive will get no message. A lost peer fails a receive from any source only once: a
-    /// program that posts it again knows.
+    /// program that posts it again has been notified.
     fn hopeless(&mut self, core: &Core, posted: &Posted) -> Option<Failure> {
         match posted.from {
             Some(address) => core.peers.failure(&address),

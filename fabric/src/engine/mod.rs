@@ -1,9 +1,9 @@
 //! The operations of a domain's endpoints.
 //!
 //! An endpoint ([`endpoint`]) is a client of the NIC, whose commands it queues ([`outbox`]). It
-//! consists of parts, and passes requests from one part to another ([`action`]).
-//! Parts know the [`core`] and plain data, never another part; `tests/modules.rs` of the workspace
-//! checks that modules import each other without a cycle.
+//! consists of parts, and passes requests from one part to another ([`action`]). Parts use the
+//! [`core`] and plain data, never another part; `tests/modules.rs` of the workspace checks that
+//! modules import each other without a cycle.
 //!
 //! | part | contents |
 //! |---|---|
@@ -16,7 +16,7 @@
 //! | [`registration`] | memory that the program opens or closes, and waits for |
 //! | [`requests`] | requests to peers, for what NICs do not carry out |
 //! | [`serving`] | requests of peers |
-//! | [`liveness`] | silent peers that an operation awaits: probed, and given up if they do not reply |
+//! | [`liveness`] | silent peers that operations await: probes, and giving peers up |
 //!
 //! | data | contents |
 //! |---|---|
@@ -36,10 +36,10 @@
 //! * A short transfer is one message. A long one is announced, matched, and fetched in parts by
 //!   block gets of the receiver, from the sender's memory into its own.
 //! * A put that may still be in flight is repeated only once the memory has a new handle, so that
-//!   what is late is rejected.
-//! * Operations that NICs lack, and memory that they do not reach, become requests that the peer
-//!   carries out when it makes progress; atomic ones through its own NIC, so that both kinds may be
-//!   mixed.
+//!   NICs reject a late copy of it.
+//! * Operations that NICs lack, and operations on memory that they do not reach, become requests
+//!   that the peer carries out when it makes progress. It carries out atomic ones through its own
+//!   NIC, so that both kinds may be mixed.
 
 pub mod access;
 pub mod action;

@@ -31,7 +31,7 @@ struct Offer {
     /// Part and stage.
     staged: Vec<(u32, usize)>,
     taken: u64,
-    /// Whether the peer may know of it.
+    /// Whether the announcement may have reached the peer.
     is_announced: bool,
     /// Whether it waits for a stage.
     is_hungry: bool,
@@ -51,8 +51,8 @@ pub struct Offers {
     /// Transfers that wait for a stage.
     hungry: VecDeque<u64>,
     ranges: Ranges,
-    /// Peers and stages of failed transfers: such a peer, if it lives and does not know that it is
-    /// lost, would fetch what another transfer stages there.
+    /// Peers and stages of failed transfers. Such a peer may be alive without having been notified
+    /// that it is lost, and would fetch the data that another transfer stages there.
     kept: VecDeque<(usize, usize)>,
 }
 
@@ -67,7 +67,7 @@ impl Offers {
         awaited.extend(self.all.values().map(|offer| offer.peer));
     }
 
-    /// Checks what holds between the fields. Returns the stages in use.
+    /// Checks the invariants between the fields. Returns the stages in use.
     #[cfg(test)]
     pub(super) fn check(&self, core: &Core) -> usize {
         assert!(
@@ -270,7 +270,7 @@ impl Offers {
         self.ranges.is_closing(Readers::Region(key))
     }
 
-    /// The memory of a key has been closed: nothing more of it is staged or open, and the peers end
+    /// Handles the closing of a key's memory: no more of it is staged or open, and the peers end
     /// their transfers.
     pub(super) fn region_closed(&mut self, core: &mut Core, key: u64) {
         let is_its = |offer: &Offer| matches!(offer.source, Source::Region(its) if its == key);
@@ -289,7 +289,7 @@ impl Offers {
         self.ranges.close_all(core, Readers::Region(key));
     }
 
-    /// A transfer fails: once its peer, which may live, can no longer fetch it.
+    /// Fails a transfer as soon as its peer, which may be alive, can no longer fetch it.
     pub(super) fn fail(&mut self, core: &mut Core, shared: &mut Shared, id: u64, failure: Failure) {
         let Some(offer) = self.all.get_mut(&id) else {
             return;
@@ -330,7 +330,7 @@ impl Offers {
         }
     }
 
-    /// A lost peer fetches nothing any more.
+    /// A lost peer fetches no more.
     pub(super) fn release(&mut self, core: &mut Core, peer: usize) {
         self.kept.retain(|&(its, stage)| {
             if its == peer {
@@ -340,7 +340,7 @@ impl Offers {
         });
     }
 
-    /// A peer is lost: what was announced to it fails.
+    /// Handles the loss of a peer: transfers announced to it fail.
     pub(super) fn lose(
         &mut self,
         core: &mut Core,
@@ -361,7 +361,7 @@ impl Offers {
 }
 
 impl Offer {
-    /// Has the peer end the transfer: there will be no other part.
+    /// Has the peer end the transfer, of which no other part will come.
     fn tell_closed(&self, core: &mut Core) {
         let (kind, failed) = (Kind::Part, true);
         let head = Head {

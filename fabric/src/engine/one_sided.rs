@@ -1,11 +1,12 @@
 //! One-sided and atomic operations that NICs carry out: puts, gets, block transfers and atomic
 //! operations on memory that peers have opened ([`Reach`]), without their programs.
 //!
-//! An operation is one or more pieces, each a command. While the peer lives, a piece is retried if it
-//! is known not to have been carried out, or if repeating it changes nothing: gets, and puts of one packet whose
-//! answer came damaged. A put without any answer, or a failed one of several packets, may still be
-//! in flight and overwrite a later one, so the memory gets a new handle before it is repeated
-//! ([`parked`]). An atomic operation that may have been carried out fails.
+//! An operation is one or more pieces, each a command. While the peer lives, a piece is retried in
+//! two cases: it is known not to have been carried out, or repeating it changes nothing. The latter
+//! holds for gets, and for puts of one packet whose answer came damaged. A put without any answer,
+//! or a failed one of several packets, may still be in flight and overwrite a later one, so the
+//! memory gets a new handle before the put is repeated ([`parked`]). An atomic operation that may
+//! have been carried out fails.
 
 mod parked;
 
@@ -47,7 +48,6 @@ const MOST_PIECES: usize = 1 << 20;
 /// The owner of an operation.
 #[derive(Debug)]
 enum Owner {
-    /// The program.
     Program(Op),
     /// A peer, whose request is carried out here.
     Served(Service),
@@ -81,7 +81,7 @@ pub struct OneSided {
     singles: usize,
     /// Pieces to be issued: others, and block transfers.
     waiting: [VecDeque<usize>; 2],
-    /// Handles of peers' memory, by peer and key, where they are no longer those in the key.
+    /// Handles of peers' memory that differ from those in the keys, by peer and key.
     handles: HashMap<(usize, u64), u16>,
     /// Pieces that wait for a handle, by peer and key.
     parked: HashMap<(usize, u64), Vec<usize>>,
@@ -128,7 +128,7 @@ impl OneSided {
         awaited.extend(self.wholes.iter().map(|whole| whole.peer));
     }
 
-    /// What is left of operations, by kind.
+    /// Unfinished operations, by kind.
     #[cfg(test)]
     pub(super) fn left(&self) -> [(&'static str, usize); 3] {
         let parked = self.parked.values().map(Vec::len).sum();
@@ -142,13 +142,13 @@ impl OneSided {
         ]
     }
 
-    /// Handles learned from peers.
+    /// Handles received from peers.
     #[cfg(test)]
     pub(super) fn learned(&self) -> usize {
         self.handles.len()
     }
 
-    /// Checks what holds between the fields. Returns the stages in use.
+    /// Checks the invariants between the fields. Returns the stages in use.
     #[cfg(test)]
     pub(super) fn check(&self) -> usize {
         let left: usize = self.wholes.iter().map(|whole| whole.left).sum();
@@ -302,7 +302,7 @@ impl OneSided {
         self.issue(core);
     }
 
-    /// A piece will not be tried again.
+    /// Ends a piece, which is not tried again.
     fn end_piece(
         &mut self,
         core: &mut Core,

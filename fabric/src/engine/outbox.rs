@@ -22,9 +22,9 @@ pub mod names {
     pub const RANGE: u64 = 1 << 34;
 }
 
-/// A command that the NIC has not taken yet. Slots stand for what is encoded when it is taken; the
-/// command of an operation whose slot is free by then is dropped. Messages to a lost peer, and
-/// fetches from one, keep their slots and are still sent.
+/// A command that the NIC has not taken yet. A command refers to a slot, whose contents are encoded
+/// when the NIC takes it; if the slot is free by then, the command is dropped. Messages to a lost
+/// peer, and fetches from one, keep their slots and are still sent.
 #[derive(Clone, Copy, Debug)]
 pub enum Outgoing {
     /// A receive, by slot.

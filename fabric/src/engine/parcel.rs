@@ -14,7 +14,7 @@ pub enum End {
     Request(u64),
     /// Continue the announced transfer; if the message never arrives, fail it.
     Offer(u64),
-    /// The lost peer with this number knows.
+    /// The lost peer with this number has been notified.
     Notice(usize),
 }
 
@@ -23,12 +23,11 @@ pub enum End {
 pub struct Parcel {
     /// Head of the message, without sequence numbers.
     pub head: Head,
-    /// Payload of the message.
     pub payload: Vec<u8>,
     /// Action at the end of the message.
     pub end: End,
     /// Whether the head is complete. An announcement may have to wait until the NIC has opened the
-    /// memory; what follows it to the same peer waits too, which keeps the order.
+    /// memory; later messages to the same peer then wait too, which keeps the order.
     pub is_ready: bool,
 }
 

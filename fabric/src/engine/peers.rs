@@ -8,31 +8,28 @@ use super::wire::Address;
 /// Another endpoint, or this one.
 #[derive(Debug, Default)]
 pub struct Peer {
-    /// Address of the peer.
     pub address: Address,
     /// Whether the peer is this endpoint.
     pub is_self: bool,
     /// Why the peer is lost, if it is.
     pub failed: Option<Failure>,
-    /// Whether the peer, if it is lost, waits for this endpoint no more: it knows that it is lost,
-    /// has given this endpoint up, or has ended.
+    /// Whether a lost peer no longer waits for this endpoint: it has been notified, has given this
+    /// endpoint up, or has ended.
     pub is_notified: bool,
     /// Whether the peer has given a sign of life since the last check that awaited it.
     pub is_heard: bool,
 }
 
-/// All peers.
 #[derive(Debug)]
 pub struct Peers {
-    /// The peers by number.
     all: Vec<Peer>,
     numbers: HashMap<Address, usize>,
     own: Address,
-    /// Peers that were first known as senders.
+    /// Number of peers added because they sent a message.
     senders: usize,
 }
 
-/// Maximum number of peers that are known only because their messages say so.
+/// Maximum number of peers added because they sent a message.
 const MOST_SENDERS: usize = 4096;
 
 impl Peers {
@@ -66,7 +63,7 @@ impl Peers {
         number
     }
 
-    /// The number of a sender; `None` if it is new and too many were.
+    /// The number of a sender; `None` if it is new and the limit of new senders is reached.
     pub fn number_of_sender(&mut self, address: Address) -> Option<usize> {
         if !self.numbers.contains_key(&address) {
             if self.senders >= MOST_SENDERS {
@@ -77,17 +74,14 @@ impl Peers {
         Some(self.number(address))
     }
 
-    /// The peer with this number, if there is one.
     pub fn get(&self, peer: usize) -> Option<&Peer> {
         self.all.get(peer)
     }
 
-    /// Count of peers.
     pub const fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// All peers, by number.
     pub fn iter(&self) -> std::slice::Iter<'_, Peer> {
         self.all.iter()
     }
@@ -98,7 +92,7 @@ impl Peers {
         debug_assert!(old.is_none(), "a peer is lost once");
     }
 
-    /// A peer waits for this endpoint no more.
+    /// Marks a lost peer that no longer waits for this endpoint.
     pub fn notified(&mut self, peer: usize) {
         self.all[peer].is_notified = true;
     }
@@ -108,7 +102,7 @@ impl Peers {
         self.all[peer].is_heard = true;
     }
 
-    /// Whether a peer has given a sign of life since this was last asked.
+    /// Whether a peer has given a sign of life since the last call.
     pub fn take_heard(&mut self, peer: usize) -> bool {
         std::mem::take(&mut self.all[peer].is_heard)
     }
@@ -138,7 +132,6 @@ impl<T> Default for PerPeer<T> {
 }
 
 impl<T: Default> PerPeer<T> {
-    /// The value of a peer.
     pub fn of(&mut self, peer: usize) -> &mut T {
         if self.0.len() <= peer {
             self.0.resize_with(peer + 1, T::default);

@@ -48,8 +48,8 @@ impl Act {
         matches!(self, Self::BlockPut(from, _) if from.bytes > PACKET)
     }
 
-    /// Whether the piece is repeated at once after it ended so. Then either nothing of it was
-    /// carried out, or repeating it is harmless.
+    /// Whether a piece that ended with this status is repeated at once. Then either nothing of it
+    /// was carried out, or repeating it is harmless.
     pub(super) const fn is_repeatable(&self, status: Status) -> bool {
         match status {
             Status::Damaged | Status::Busy => !self.is_long_put(),
@@ -65,18 +65,19 @@ impl Act {
         }
     }
 
-    /// Whether a piece that ended so is repeated with another handle.
+    /// Whether a piece that ended with this status is repeated with another handle.
     pub(super) const fn needs_renewal(&self, status: Status) -> bool {
         match status {
             Status::TimedOut | Status::Aborted => matches!(self, Self::Put(_) | Self::BlockPut(..)),
             Status::Damaged | Status::DamagedAnswer | Status::Busy => self.is_long_put(),
-            // The owner says whether the memory is still there.
+            // The owner reports whether the memory is still there.
             Status::NoHandle => true,
             _ => false,
         }
     }
 
-    /// Whether a piece that ended so may have changed the peer's memory, perhaps in part.
+    /// Whether a piece that ended with this status may have changed the peer's memory, perhaps in
+    /// part.
     pub(super) const fn may_have_arrived(&self, status: Status) -> bool {
         match status {
             Status::Done | Status::TimedOut | Status::DamagedAnswer => {

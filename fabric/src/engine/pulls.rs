@@ -72,14 +72,14 @@ impl Pulls {
         awaited.extend(self.all.keys().map(|(peer, _)| *peer));
     }
 
-    /// What is left of transfers, by kind.
+    /// Unfinished transfers, by kind.
     #[cfg(test)]
     pub(super) fn left(&self) -> [(&'static str, usize); 2] {
         let fetches = self.fetches.len() + self.unfetched.len();
         [("pulls", self.all.len()), ("fetches", fetches)]
     }
 
-    /// Checks what holds between the fields.
+    /// Checks the invariants between the fields.
     #[cfg(test)]
     pub(super) fn check(&self) {
         for (key, pull) in &self.all {
@@ -134,7 +134,7 @@ impl Pulls {
         if let Some(lost) = core.peers[peer].failed {
             return end(core, peer, pull, Some(lost));
         }
-        // A fetch that is left of an earlier transfer would count for this one.
+        // A fetch left over from an earlier transfer would count for this one.
         let is_in_use = self.fetches_of((peer, head.id)).next().is_some();
         if is_in_use || self.all.contains_key(&(peer, head.id)) {
             let (errno, why) = (libc::EPROTO, Why::Plain);
@@ -184,7 +184,7 @@ impl Pulls {
         }
     }
 
-    /// A part is staged.
+    /// Handles the announcement that a part is staged.
     pub(super) fn part(&mut self, core: &mut Core, shared: &Shared, peer: usize, head: &Head) {
         let key = (peer, head.id);
         let Some(pull) = self.all.get(&key) else {
@@ -285,7 +285,7 @@ impl Pulls {
         }
     }
 
-    /// A part is in the segment, at `at`, or in its place.
+    /// Handles the arrival of a part: in the segment at `at`, or in its destination.
     fn landed(&mut self, core: &mut Core, shared: &Shared, fetch: &Fetch, at: u64) {
         let key = (fetch.peer, fetch.id);
         let Some(pull) = self.all.get_mut(&key) else {
@@ -343,7 +343,7 @@ impl Pulls {
         }
     }
 
-    /// The memory of a key has been closed: what is written there fails.
+    /// Handles the closing of a key's memory: transfers into it fail.
     pub(super) fn region_closed(&mut self, core: &mut Core, key: u64) {
         let pulls = self.all.iter().filter(|(_, pull)| pull.is_into(key));
         let mut keys: Vec<_> = pulls.map(|(key, _)| *key).collect();
@@ -359,7 +359,7 @@ impl Pulls {
         pulls.any(|pull| pull.is_into(key) && pull.landing > 0)
     }
 
-    /// A peer is lost: what is fetched from it fails.
+    /// Handles the loss of a peer: transfers from it fail.
     pub(super) fn lose(&mut self, core: &mut Core, peer: usize, failure: Failure) {
         let keys = self.all.keys().filter(|key| key.0 == peer);
         let mut keys: Vec<_> = keys.copied().collect();

@@ -13,7 +13,7 @@ const MOST_RANGES: usize = 128;
 /// The transfers that share a range, and end together if it has to be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
-    /// What the program sends to this peer.
+    /// Messages of the program to this peer.
     Peer(usize),
     /// Reads of the registered memory with this key.
     Region(u64),
@@ -30,7 +30,7 @@ struct Range {
     users: u32,
     /// Transfers that are announced once it is open.
     waiting: Vec<u64>,
-    /// When it was last requested, by a counter.
+    /// Value of a counter when it was last requested.
     used: u64,
     /// Whether it is closed as soon as it is open.
     is_unwanted: bool,
@@ -49,7 +49,6 @@ pub enum Opened {
     Never,
 }
 
-/// The ranges of an endpoint.
 #[derive(Debug, Default)]
 pub struct Ranges {
     all: Vec<Range>,
@@ -197,7 +196,6 @@ impl Ranges {
         self.all.iter().map(|range| range.users as usize).sum()
     }
 
-    /// Whether a range is open.
     pub(super) fn state(&self, range: usize) -> Opened {
         debug_assert!(self.all[range].users > 0, "only its users ask");
         self.all[range].state

@@ -1,5 +1,5 @@
-//! Program memory that NICs access directly: the rights of peers, and how peers learn of the
-//! memory.
+//! Program memory that NICs access directly: the rights of peers, and the keys that contain its
+//! handle and address.
 
 use phitwire_client::door::{Access, Local};
 
@@ -16,7 +16,6 @@ pub(super) const NO_HANDLE: u16 = u16::MAX;
 /// Where a NIC finds the memory of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// The handle of its registration.
     pub handle: u16,
     /// The address of its first byte, a multiple of 64.
     pub base: u64,
@@ -32,8 +31,8 @@ const HANDLES: u64 = 1 << 12;
 const BASES: u64 = 1 << HANDLE_SHIFT;
 
 impl Reach {
-    /// The key that holds this reach; `None` if its numbers are too large for one. Keys with the same
-    /// handle and base differ by `serial`, modulo [`SERIALS`].
+    /// The key that holds this reach; `None` if its numbers are too large for one. Keys with the
+    /// same handle and base differ by `serial`, modulo [`SERIALS`].
     pub const fn key(self, serial: u64) -> Option<u64> {
         debug_assert!(
             self.base.is_multiple_of(LINE),

@@ -1,18 +1,18 @@
 //! New handles for opened memory, after which late puts are rejected.
 //!
 //! A put that timed out may still be in flight, and would overwrite what is written later. Its
-//! sender requests that the program there closes the memory and opens it again: NICs reject what
-//! arrives with the old handle, and the put is repeated with the new one. All others whose commands
-//! are then rejected learn the new handle in the same way; keys stay as they are. Handles of NICs
-//! are reused as late as possible, so that a late put does not find another memory under its
-//! handle. This is the owner's part.
+//! sender requests that the program there close the memory and open it again. NICs then reject
+//! commands with the old handle, and the put is repeated with the new one. Other peers whose
+//! commands are rejected get the new handle in the same way; keys do not change. NICs reuse handles
+//! as late as possible, so that a late put does not reach other memory under its handle. This
+//! module is the owner's side.
 //!
-//! Only the endpoint that opened memory can close it. Another one of its domain, which a peer has
-//! asked, passes the request on as a [`Note`]. If that endpoint has closed, the memory is opened by
-//! the one that is asked.
+//! Only the endpoint that opened memory can close it. If a peer sends its request to another
+//! endpoint of the domain, that endpoint passes it on as a [`Note`]. If the first endpoint has
+//! closed, the one with the request opens the memory.
 //!
-//! When a peer is lost that may live, all memory that it may write gets a new handle, which the
-//! peer does not learn: nothing of it arrives after that.
+//! When a peer that may be alive is lost, all memory that it may write gets a new handle. The peer
+//! does not get that handle, so nothing from it arrives after that.
 
 use std::collections::HashMap;
 
@@ -33,11 +33,11 @@ struct Renewing {
     key: u64,
     old_handle: u16,
     waiting: Vec<Waiter>,
-    /// Whether all handles were in use, so that opening it must be tried again.
+    /// Whether all handles were in use, so that opening the memory must be tried again.
     is_full: bool,
 }
 
-/// A peer that waits for a handle, and the endpoint of this domain that it has asked.
+/// A peer that waits for a handle, and the endpoint of this domain that has its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiter {
     pub endpoint: Address,
@@ -63,7 +63,7 @@ impl Renewal {
         self.under_way.values().any(|renewing| renewing.key == key)
     }
 
-    /// Carries out a request for a new handle, or has the endpoint do so that opened the memory.
+    /// Carries out a request for a new handle, or passes it to the endpoint that opened the memory.
     pub(super) fn renew(
         &mut self,
         core: &mut Core,
@@ -113,7 +113,8 @@ impl Renewal {
         }
     }
 
-    /// A peer that may live is lost: all memory that it may write gets a new handle.
+    /// Handles the loss of a peer that may be alive: all memory that it may write gets a new
+    /// handle.
     pub(super) fn renew_all(&mut self, core: &mut Core, shared: &mut Shared) {
         let all = shared.regions.iter().filter_map(|(&key, region)| {
             let handle = region.open?.reach.handle;
@@ -132,7 +133,7 @@ impl Renewal {
         }
     }
 
-    /// The NIC has closed or opened memory that is being renewed, or has not.
+    /// Handles the completion of closing or opening memory that is being renewed.
     pub(super) fn completed(
         &mut self,
         core: &mut Core,
@@ -200,7 +201,7 @@ impl Renewal {
         }
     }
 
-    /// A peer is lost: it waits no more.
+    /// Handles the loss of a peer, which no longer waits for a handle.
     pub(super) fn lose(&mut self, core: &Core, peer: usize) {
         let endpoint = core.address;
         let lost = Waiter { endpoint, peer };
@@ -209,7 +210,8 @@ impl Renewal {
         }
     }
 
-    /// The endpoint closes: those that others of its domain have asked for ask these again.
+    /// Closes the endpoint, and returns requests to the endpoints of its domain that passed them
+    /// on.
     pub(super) fn close(&mut self, core: &Core, shared: &mut Shared) {
         let mut all: Vec<_> = self.under_way.drain().collect();
         all.sort_unstable_by_key(|(number, _)| *number);

@@ -27,7 +27,6 @@ struct Request {
     pulled: Option<u64>,
 }
 
-/// The unanswered requests.
 #[derive(Debug, Default)]
 pub struct Requests {
     all: HashMap<u64, Request>,
@@ -46,7 +45,7 @@ impl Requests {
         self.changes.get(peer).copied().unwrap_or(0)
     }
 
-    /// What is left of requests, by kind.
+    /// Unfinished requests, by kind.
     #[cfg(test)]
     pub(super) fn left(&self) -> [(&'static str, usize); 2] {
         let changes = self.changes.iter().sum();
@@ -56,7 +55,7 @@ impl Requests {
         ]
     }
 
-    /// Checks what holds between the fields.
+    /// Checks the invariants between the fields.
     #[cfg(test)]
     pub(super) fn check(&self) {
         let changes = self.all.values().filter(|request| request.is_change);
@@ -69,8 +68,8 @@ impl Requests {
         awaited.extend(self.all.values().map(|request| request.peer));
     }
 
-    /// Asks a peer; the reply's data go to `into`. `is_change` says whether the request changes
-    /// elements that NICs also change.
+    /// Sends a request to a peer; the reply's data go to `into`. `is_change` states whether the
+    /// request changes elements that NICs also change.
     pub(super) fn ask(
         &mut self,
         core: &mut Core,
@@ -100,7 +99,7 @@ impl Requests {
         (request.peer == peer && request.pulled.is_none()).then_some(request)
     }
 
-    /// A peer's answer without data.
+    /// Handles a peer's answer without data.
     pub(super) fn answered(&mut self, core: &Core, shared: &mut Shared, peer: usize, head: &Head) {
         let refused = Failure {
             errno: libc::EREMOTEIO,
@@ -111,7 +110,7 @@ impl Requests {
         }
     }
 
-    /// A peer's answer with its data.
+    /// Handles a peer's answer with its data.
     pub(super) fn replied(
         &mut self,
         core: &Core,
@@ -127,8 +126,8 @@ impl Requests {
         }
     }
 
-    /// A peer's answer whose data are to be fetched, straight into the request's memory; rejected
-    /// if the peer owes none.
+    /// Handles a peer's answer whose data are to be fetched, straight into the request's memory. It
+    /// is rejected if the peer owes none.
     pub(super) fn reply_announced(&mut self, core: &mut Core, peer: usize, head: Head) {
         let Some(request) = self.owed(peer, head.key) else {
             return core.actions.push_back(Action::Discard(peer, head, true));
@@ -153,7 +152,7 @@ impl Requests {
         }
     }
 
-    /// The message of a request never arrived.
+    /// Handles a request whose message never arrived.
     pub(super) fn fail(&mut self, core: &Core, shared: &mut Shared, id: u64, failure: Failure) {
         if self
             .all
@@ -183,8 +182,8 @@ impl Requests {
         }
     }
 
-    /// A peer is lost: requests to it fail, except those whose replies are being fetched, which end
-    /// with the fetch.
+    /// Handles the loss of a peer: requests to it fail, except those whose replies are being
+    /// fetched, which end with the fetch.
     pub(super) fn lose(&mut self, core: &Core, shared: &mut Shared, peer: usize, failure: Failure) {
         let lost = self.all.iter();
         let lost = lost.filter(|(_, request)| request.peer == peer && request.pulled.is_none());

@@ -38,12 +38,10 @@ impl Service {
         }
     }
 
-    /// The peer that asked for it.
     pub(super) const fn peer(&self) -> usize {
         self.peer
     }
 
-    /// The request.
     pub(super) const fn head(&self) -> &Head {
         &self.head
     }

@@ -22,7 +22,7 @@ use super::wire::{Head, Kind, MOST_EAGER, Purpose};
 use crate::flags::{FI_REMOTE_CQ_DATA, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_RMA};
 use crate::memory::{Bytes, Pieces};
 
-/// What is carried out for peers.
+/// Requests of peers under way.
 #[derive(Debug, Default)]
 pub struct Serving {
     /// Peers whose atomic request the NIC is carrying out, and their next ones, in order.
@@ -36,7 +36,7 @@ impl Serving {
         self.under_way.len()
     }
 
-    /// A peer writes: with a short message, or a long one that is to be fetched.
+    /// Handles a peer's write: a short message, or a long one that is to be fetched.
     pub(super) fn write(
         &self,
         core: &mut Core,
@@ -60,7 +60,7 @@ impl Serving {
         }
     }
 
-    /// A peer wrote into this program's memory: report it, if the peer asks for that.
+    /// Reports a peer's completed write into this program's memory, if the peer requests that.
     pub(super) fn written(&self, core: &Core, shared: &mut Shared, peer: usize, head: &Head) {
         if head.has_data {
             let op = Op {
@@ -79,7 +79,7 @@ impl Serving {
         }
     }
 
-    /// A peer reads.
+    /// Handles a peer's read.
     pub(super) fn read(&self, core: &mut Core, shared: &Shared, peer: usize, head: &Head) {
         match shared.region(head.key, head.tag, head.len, FI_REMOTE_READ) {
             None => answer(core, peer, head.id, true),
@@ -93,7 +93,7 @@ impl Serving {
         }
     }
 
-    /// A peer's atomic request. Those of one peer are carried out in order.
+    /// Handles a peer's atomic request. Those of one peer are carried out in order.
     pub(super) fn change(
         &mut self,
         core: &mut Core,

@@ -1,8 +1,9 @@
 //! Messages to and from each peer: sequence numbers, acknowledgements, resends.
 //!
-//! A message is resent until it has arrived or its peer is lost. So a number that never arrives means
-//! that its sender has lost the receiver, which learns of that from the sender if that lives. The
-//! receiver awaits the sender of a missing number, so that it notices a dead one.
+//! A message is resent until it has arrived or its peer is lost. A number that never arrives
+//! therefore means that its sender has given the receiver up. If the sender is alive, it notifies
+//! the receiver. The receiver awaits the sender of a missing number, so that it detects a dead
+//! sender.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -43,7 +44,8 @@ struct Channel {
     window: u64,
     /// The next sequence number expected from it.
     expected: u64,
-    /// The peer wants an acknowledgement, or sent a duplicate and so may have missed one.
+    /// Whether the peer requested an acknowledgement, or sent a duplicate and so may have missed
+    /// one.
     wants_ack: bool,
     /// Messages that arrived early.
     held: BTreeMap<u64, (Head, Vec<u8>)>,
@@ -118,7 +120,7 @@ impl Session {
         self.queued == 0 && self.to_self.is_empty() && self.sends.iter().all(is_lost)
     }
 
-    /// What is left of messages, by kind.
+    /// Unfinished messages, by kind.
     #[cfg(test)]
     pub(super) fn left(&self) -> [(&'static str, usize); 4] {
         let held = self.channels.iter().map(|channel| channel.held.len()).sum();
@@ -130,7 +132,7 @@ impl Session {
         ]
     }
 
-    /// Checks what holds between the fields.
+    /// Checks the invariants between the fields.
     #[cfg(test)]
     pub(super) fn check(&self) {
         let queued = self.channels.iter().map(|channel| channel.out.len()).sum();
@@ -277,7 +279,7 @@ impl Session {
         })
     }
 
-    /// Takes in the messages of the endpoint to itself. Returns whether there were any.
+    /// Takes in the endpoint's messages to itself. Returns whether there were any.
     pub(super) fn take_own(&mut self, core: &mut Core) -> bool {
         if self.to_self.is_empty() {
             return false;
@@ -290,7 +292,7 @@ impl Session {
         true
     }
 
-    /// Sends what had to wait, where it can be sent now.
+    /// Sends waiting messages that can be sent now.
     pub(super) fn send_waiting(&mut self, core: &mut Core, shared: &mut Shared) {
         for peer in std::mem::take(&mut self.waiting) {
             self.channels.of(peer).is_waiting = false;
@@ -315,7 +317,7 @@ impl Session {
         self.owed = owed;
     }
 
-    /// Tells a lost peer that lives that it is lost.
+    /// Notifies a lost peer that is alive.
     pub(super) fn notify(&mut self, core: &mut Core, peer: usize) {
         let is_under_way = |sending: &Sending| matches!(sending.end, End::Notice(to) if to == peer);
         if self.sends.room() > 0 && !self.sends.iter().any(is_under_way) {
@@ -346,9 +348,9 @@ impl Session {
         }
         sending.may_have_arrived |= status.is_unknown();
         let may_have_arrived = sending.may_have_arrived;
-        // The peer ignores duplicates, so any message may be resent; probes tell whether it lives.
-        // NoHandle: the program there ended, or gave up, when half of the message had arrived. Its
-        // earlier messages count, and may be unread here.
+        // The peer ignores duplicates, so any message may be resent; probes detect whether it is
+        // alive. NoHandle: the program there ended, or gave up, when half of the message had
+        // arrived. Its earlier messages count, and may be unread here.
         let again = matches!(
             status,
             Status::NoReceive
@@ -376,7 +378,7 @@ impl Session {
         core.actions.push_back(Action::Lose(peer, failure));
     }
 
-    /// A peer is lost: messages to it fail. Those in flight may have arrived.
+    /// Handles the loss of a peer: messages to it fail. Those in flight may have arrived.
     pub(super) fn lose(
         &mut self,
         core: &mut Core,
@@ -444,7 +446,7 @@ impl Session {
         }
     }
 
-    /// A message arrived from this processor, as the NIC says.
+    /// Handles a message from this processor, according to the NIC.
     pub(super) fn message(
         &mut self,
         core: &mut Core,
@@ -472,7 +474,7 @@ impl Session {
             _ => {}
         }
         if head.seq > from.expected {
-            // What comes from a lost peer may have a gap for ever.
+            // Messages from a lost peer may have a gap that is never filled.
             if head.seq - from.expected < WIDEST && !is_lost {
                 from.held.insert(head.seq, (head, payload));
             }

@@ -17,7 +17,6 @@ pub const MOST_OBJECTS: usize = 65_536;
 pub struct Failure {
     /// libfabric's error number.
     pub errno: i32,
-    /// The reason.
     pub why: Why,
 }
 
@@ -42,7 +41,6 @@ pub enum Why {
 }
 
 impl Why {
-    /// The text of a reason.
     pub const fn text(number: i32) -> &'static std::ffi::CStr {
         match number {
             1 => c"the peer cannot be reached; the operation was not carried out",
@@ -51,7 +49,7 @@ impl Why {
             5 => c"the peer's program has ended",
             6 => c"a peer that might have sent a message can no longer be reached",
             7 => c"memory of this program is no longer mapped, or does not allow this access",
-            _ => c"as the error number says",
+            _ => c"see the error number",
         }
     }
 }
@@ -69,7 +67,6 @@ pub struct Entry {
     pub buf: u64,
     /// The sender's data.
     pub data: u64,
-    /// The tag.
     pub tag: u64,
 }
 
@@ -82,7 +79,6 @@ pub struct Queue {
     pub errors: VecDeque<(Entry, Failure, usize)>,
 }
 
-/// A counter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counter {
     /// Completions.
@@ -111,7 +107,6 @@ impl Vector {
         number
     }
 
-    /// Removes a number.
     pub fn remove(&mut self, number: u64) {
         let slot = self.all.get_mut(number as usize);
         if let Some(address) = slot.and_then(Option::take)
@@ -121,7 +116,6 @@ impl Vector {
         }
     }
 
-    /// The address with this number.
     pub fn get(&self, number: u64) -> Option<Address> {
         *self.all.get(usize::try_from(number).ok()?)?
     }
@@ -134,12 +128,10 @@ impl Vector {
             .unwrap_or(FI_ADDR_NOTAVAIL)
     }
 
-    /// Count of assigned numbers.
     pub fn numbers(&self) -> u64 {
         self.all.len() as u64
     }
 
-    /// Count of addresses.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
@@ -148,9 +140,7 @@ impl Vector {
 /// Registered memory.
 #[derive(Clone, Debug)]
 pub struct Region {
-    /// The memory.
     pub bytes: Bytes,
-    /// Access that peers have.
     pub access: u64,
     /// The remote address of the first byte.
     pub base: u64,
@@ -163,18 +153,18 @@ pub struct Region {
 pub struct Open {
     /// Its handle and base.
     pub reach: Reach,
-    /// The endpoint that opened it, the only one that can close it; `None` once that has closed, and
-    /// the memory with it.
+    /// The endpoint that opened it, the only one that can close it; `None` once that has closed,
+    /// and the memory with it.
     pub by: Option<Address>,
 }
 
-/// What an endpoint asks another one of its domain to do with memory that the other has opened, or
+/// A request from one endpoint of a domain to another, about memory that the other has opened, or
 /// the reply.
 #[derive(Clone, Copy, Debug)]
 pub struct Note {
     pub to: Address,
     pub from: Address,
-    /// The peer of the endpoint that asks, on whose behalf it does.
+    /// The peer for which the endpoint makes the request.
     pub peer: usize,
     pub head: Head,
 }
@@ -210,8 +200,8 @@ impl Op {
         self.flags & (FI_RECV | FI_REMOTE_WRITE) != 0
     }
 
-    /// Whether this is an injected message, for whose end nobody waits. (A program waits for the
-    /// end of all its writes to remote memory.)
+    /// Whether this is an injected message, for whose end no program waits. (A program waits for
+    /// the end of all its writes to remote memory.)
     pub(super) const fn is_injected(&self) -> bool {
         self.context == 0 && !self.tells && self.flags & FI_SEND != 0
     }
@@ -226,7 +216,6 @@ impl Op {
 pub struct Shared {
     /// Completion queues.
     pub queues: Slab<Queue>,
-    /// Counters.
     pub counters: Slab<Counter>,
     /// Address vectors.
     pub vectors: Slab<Vector>,
@@ -234,8 +223,8 @@ pub struct Shared {
     pub regions: HashMap<u64, Region>,
     /// The next key to assign.
     next_key: u64,
-    /// Keys whose memory got another handle than they hold. They are not assigned again: peers may
-    /// have learned that handle, which then stands for other memory.
+    /// Keys whose memory has another handle than the key. They are not assigned again, because
+    /// peers may hold that handle, which by then stands for other memory.
     renewed: HashSet<u64>,
     /// Notes that have not been taken.
     notes: VecDeque<Note>,
@@ -313,7 +302,7 @@ impl Shared {
         Some(self.regions.get(&key)?.open?.reach)
     }
 
-    /// Swaps what belongs to the domain with another program's.
+    /// Exchanges the state of the domain with another program's.
     #[cfg(test)]
     pub(super) fn swap_domain(&mut self, other: &mut Self) {
         std::mem::swap(&mut self.regions, &mut other.regions);
@@ -337,7 +326,7 @@ impl Shared {
         })
     }
 
-    /// The memory of a key has another handle than the key.
+    /// Records that the memory of a key has another handle than the key.
     pub(super) fn mark_renewed(&mut self, key: u64) {
         self.renewed.insert(key);
     }
@@ -353,8 +342,8 @@ impl Shared {
         self.notes.remove(at)
     }
 
-    /// An endpoint has closed, and its NIC all memory that it had opened. Another one opens that
-    /// again when a peer asks for its handle.
+    /// Handles the closing of an endpoint, whose NIC has closed all memory that it had opened.
+    /// Another endpoint opens that memory again when a peer requests its handle.
     pub(super) fn endpoint_closed(&mut self, address: Address) {
         let opened = self
             .regions

@@ -80,17 +80,14 @@ impl<T> Slab<T> {
         })
     }
 
-    /// The value with this number.
     pub fn get(&self, slot: usize) -> Option<&T> {
         self.slots.get(slot)?.as_ref()
     }
 
-    /// The value with this number.
     pub fn get_mut(&mut self, slot: usize) -> Option<&mut T> {
         self.slots.get_mut(slot)?.as_mut()
     }
 
-    /// Removes a value.
     pub fn remove(&mut self, slot: usize) -> Option<T> {
         let value = self.slots.get_mut(slot)?.take()?;
         self.free.push(slot);
@@ -98,22 +95,18 @@ impl<T> Slab<T> {
         Some(value)
     }
 
-    /// All values.
     pub fn into_all(self) -> impl Iterator<Item = T> {
         self.slots.into_iter().flatten()
     }
 
-    /// Count of values.
     pub const fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// All values.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().flatten()
     }
 
-    /// All values.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots.iter_mut().flatten()
     }

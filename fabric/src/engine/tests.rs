@@ -133,7 +133,7 @@ fn what_is_sent_twice_arrives_once() {
     let mut net = all(2);
     for n in 0..200_usize {
         net.nodes[0].send(1, 9, n, pattern(20, n));
-        // The NIC reported no arrival although it arrived.
+        // The message arrived, but the NIC reported that it did not.
         let Node {
             shared, endpoint, ..
         } = &mut net.nodes[0];
@@ -149,7 +149,7 @@ fn what_is_sent_twice_arrives_once() {
 }
 
 /// A program may end after its last send, when only half of an acknowledgement to it has arrived:
-/// its NIC then knows no handle for the rest. Its messages are received all the same.
+/// its NIC then has no handle for the rest. Its messages are received all the same.
 #[test]
 fn what_was_sent_before_its_program_ended_is_received() {
     let mut net = all(2);
@@ -267,7 +267,7 @@ fn one_receive_takes_several_messages() {
     assert_eq!(into.now()[50..75], pattern(25, 2));
 }
 
-/// Its memory is the program's again when it fails.
+/// The program owns the memory again once the operation fails.
 #[test]
 fn a_cancelled_buffer_ends_after_the_messages_that_land_in_it() {
     let mut net = all(2);
@@ -435,7 +435,7 @@ fn who_is_lost_fails_what_waits_for_him() {
             op(2, FI_SEND),
         )
         .expect("there is room");
-    // It is silent for longer than patience, and nobody knows whether anything arrived.
+    // It is silent for longer than patience, and it is unknown whether anything arrived.
     endpoint.wait_for(super::clock::TICK);
     net.nodes[1].is_silent = true;
     net.run(net.now + Duration::from_secs(8), |_| false);

@@ -65,7 +65,6 @@ impl Address {
     }
 }
 
-/// Kind of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -117,7 +116,6 @@ const _: () = {
     }
 };
 
-/// Purpose of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Purpose {
@@ -132,12 +130,9 @@ pub enum Purpose {
     Reply,
 }
 
-/// The head of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// Kind of the message.
     pub kind: Kind,
-    /// Purpose of the transfer.
     pub purpose: Purpose,
     /// Whether `data` is valid.
     pub has_data: bool,
@@ -175,7 +170,6 @@ pub struct Head {
     pub id: u64,
     /// Offset at which the part is staged.
     pub staged: u64,
-    /// Bytes of the part.
     pub part_bytes: u32,
     /// Index of the part, which begins at this many times [`PART`].
     pub part: u32,
@@ -203,7 +197,6 @@ impl Head {
         }
     }
 
-    /// Writes the head.
     pub fn emit(&self) -> [u8; HEAD] {
         let mut out = [0; HEAD];
         let flag = |is: bool, flag: u8| if is { flag } else { 0 };

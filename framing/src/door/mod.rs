@@ -3,7 +3,7 @@
 //!
 //! A program attaches through a socket ([`hello`]) and gets a memory segment ([`segment`]) with two
 //! rings, one for the program's [`Command`]s and one for [`Completion`]s, followed by the program's
-//! data. All numbers are little-endian. Nothing of this goes over a wire; the formats are ours.
+//! data. All numbers are little-endian. None of this goes over a wire; the formats are ours.
 //!
 //! Neither side trusts the other: an entry is copied out of the shared memory before it is parsed,
 //! and an [`EntryError`] names the invalid field.

@@ -33,8 +33,8 @@ fn effect(content: u32, after: usize) -> u16 {
 
 #[inline(always)]
 fn step(crc: u16, content: u32) -> u16 {
-    // XORing the state into the first two of the three bytes has the same effect. A separate
-    // look-up lets those of the content proceed without the previous phit.
+    // XORing the state into the first two of the three bytes has the same effect. With a separate
+    // look-up, those of the content need not wait for the previous phit.
     TABLES[2][usize::from((crc >> 8) as u8)]
         ^ TABLES[1][usize::from(crc as u8)]
         ^ effect(content, 0)

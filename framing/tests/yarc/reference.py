@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Computes the golden vectors of golden.rs, and TRAINING_FRAME of ../common/mod.rs, from docs/guide/src/wire-format.md alone.
 
-Not run by any test: it exists so that the vectors have a second source. Prints contents of phits and
+No test runs it: it is an independent second source of the vectors. Prints contents of phits and
 bytes of frames.
 """
 

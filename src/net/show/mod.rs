@@ -29,7 +29,6 @@ pub enum DrawError {
     NoPart {
         /// The part requested.
         wanted: String,
-        /// The parts that exist.
         parts: String,
     },
     /// Networks of this kind are only drawn as a whole.

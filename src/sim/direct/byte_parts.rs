@@ -75,8 +75,8 @@ struct Member<'a> {
     /// For the mail that the part writes next; changes places with the one in the mailbox.
     buffer: Vec<u8>,
     mailboxes: &'a Mailboxes<Vec<u8>>,
-    /// The first mail that was not accepted. No part runs further: it would not do what was asked
-    /// for.
+    /// The first mail that was rejected. No part runs on after it, because the results would be
+    /// wrong.
     failure: &'a OnceLock<MailError>,
 }
 

@@ -53,8 +53,8 @@ pub enum Violation {
     UpDown(u64),
     /// Routers rejected packets for another reason.
     Refused(u64),
-    /// A part did not accept the mail of another. The run ended there, so that the report has
-    /// nothing else.
+    /// A part rejected the mail of another. The run ended there, so the report contains nothing
+    /// else.
     Mail(MailError),
     /// An encoded link violates an invariant at rest.
     Link(crate::sim::check::Violation),
@@ -90,7 +90,7 @@ impl fmt::Display for Violation {
             }
             Self::Deliveries { sent, arrived } => write!(
                 f,
-                "deliveries: {sent} packets sent, {arrived} arrived, or not the same ones"
+                "deliveries: {sent} packets sent, {arrived} arrived, or others than those sent"
             ),
             Self::Damaged(n) => write!(f, "payload: {n} packets damaged"),
             Self::Misdated { bits } => write!(

@@ -115,7 +115,6 @@ pub struct Config {
     pub drain_cycles: u64,
     /// Faults during the run.
     pub faults: Vec<Fault>,
-    /// The flow to trace.
     pub traced: Option<Traced>,
 }
 

@@ -65,7 +65,6 @@ impl<M: CycleModel> DirectPart<M> {
         part
     }
 
-    /// Cycles that have run.
     pub fn cycle(&self) -> u64 {
         self.cycle
     }

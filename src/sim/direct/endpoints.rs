@@ -30,7 +30,7 @@ impl<M: CycleModel> Endpoints<M> {
         }
     }
 
-    /// Does the terminals' share of a command, at the start of cycle `now`.
+    /// Carries out the terminals' share of a command, at the start of cycle `now`.
     pub(super) fn command(&mut self, command: &Command, now: u64) {
         match command {
             Command::Begin(cycle) => {

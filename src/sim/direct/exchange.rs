@@ -24,7 +24,6 @@ pub struct Arrivals<L: Lanes> {
     pub credits: L::Credits,
 }
 
-/// The owner of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A chip of this partition, by number, and its port.

@@ -3,7 +3,7 @@
 use super::mailboxes::Mailboxes;
 use super::part::LocalPart;
 
-/// A running part. Its executor knows neither its machine nor its mail.
+/// A running part. Its executor depends neither on the machine nor on the form of the mail.
 pub trait Worker: Send {
     /// Runs the windows up to mail exchange number `window`, and publishes mail for the others.
     fn run_window(&mut self, window: u64);

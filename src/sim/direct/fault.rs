@@ -14,7 +14,6 @@ const PS_PER_S: u64 = 1_000_000_000_000;
 /// The broken part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// The link with this number.
     Link(u32),
     /// All links of the router with this name.
     Router(String),

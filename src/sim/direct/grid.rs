@@ -59,7 +59,7 @@ impl GridPattern {
         }
     }
 
-    /// What a grid of this size lacks for the pattern, if anything.
+    /// The requirement of the pattern that a grid of this size does not meet, if any.
     fn lacks(self, size: &[u16]) -> Option<&'static str> {
         let mirrored = || size.iter().eq(size.iter().rev());
         let alike = || size.windows(2).all(|pair| pair[0] == pair[1]);

@@ -1,8 +1,8 @@
 //! Mail between parts as bytes.
 //!
 //! For parts that share no memory. A mail holds everything that one part sends to another between
-//! two exchanges, even if that is nothing, so that a lost one is noticed. All numbers are
-//! little-endian:
+//! two exchanges. It is sent even if it has no entries, so that a lost mail is detected. All
+//! numbers are little-endian:
 //!
 //! | bytes | contents |
 //! |---|---|
@@ -15,10 +15,10 @@
 //! | 32- | entries |
 //! | last 8 | [hash](TraceHash) of all bytes before |
 //!
-//! An entry of [`Kind::Phits`] is a slot (4), its window (8), a mask of the window's cycles in which
-//! a phit arrives (8), the machine's credits, and the phits in cycle order. One of [`Kind::Frames`]
-//! is a link (4), 1 if the frames go to its second end, else 0 (1), the number of frames (4), and
-//! for each the time of sending in ps (8), its length (2) and its bytes.
+//! An entry of [`Kind::Phits`] is a slot (4), its window (8), a mask of the window's cycles in
+//! which a phit arrives (8), the machine's credits, and the phits in cycle order. One of
+//! [`Kind::Frames`] is a link (4), 1 if the frames go to its second end, else 0 (1), the number of
+//! frames (4), and for each the time of sending in ps (8), its length (2) and its bytes.
 
 use thiserror::Error;
 
@@ -44,7 +44,7 @@ pub enum Kind {
 /// Why a mail is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MailError {
-    #[error("the mail has {0} bytes, less than its header and its hash")]
+    #[error("the mail has {0} bytes, fewer than its header and its hash")]
     Short(usize),
     #[error("not a mail of version {VERSION}")]
     Magic,
@@ -54,35 +54,35 @@ pub enum MailError {
     Hash,
     #[error("reserved bytes of the header are not zero")]
     Reserved,
-    #[error("the mail is of kind {0}, which is not that of the links")]
+    #[error("the mail has kind {0}, which does not match the links")]
     Kind(u8),
-    #[error("the mail is from part {0}, or to part {1}")]
+    #[error("unexpected mail, from part {0} to part {1}")]
     Address(u32, u32),
-    #[error("the mail is of exchange {found} instead of {expected}")]
+    #[error("the mail belongs to exchange {found}, not {expected}")]
     Exchange { expected: u64, found: u64 },
-    #[error("the mail was taken already")]
+    #[error("the mail has already been taken")]
     Again,
     #[error("the previous mail of part {0} was never taken")]
     Missing(u32),
-    #[error("the entries end before their contents, or after them")]
+    #[error("the entries do not fill the mail exactly")]
     Entries,
     #[error("slot {0} is not a link end of this part")]
     Slot(u32),
-    #[error("window {0} is past, or farther ahead than any link is long")]
+    #[error("window {0} has passed, or is farther ahead than the longest link reaches")]
     Window(u64),
-    #[error("an entry of a window has no cycle")]
+    #[error("an entry has no arrival in its window")]
     Cycle,
-    #[error("no link carries such a phit")]
+    #[error("invalid phit for these links")]
     Phit,
-    #[error("no link returns such credits")]
+    #[error("invalid credits for these links")]
     Credits,
     #[error("link {0} does not lead from the sender to this part, or appears twice")]
     Link(u32),
-    #[error("the number of a link's end is {0}")]
+    #[error("invalid number of a link end: {0}")]
     End(u8),
     #[error("a frame was sent outside the windows of the exchange, or before an earlier one")]
     Time,
-    #[error("a frame of {0} bytes is longer than links carry")]
+    #[error("a frame of {0} bytes exceeds the limit of links")]
     FrameLength(u16),
 }
 
@@ -152,7 +152,6 @@ impl Addresses {
     }
 }
 
-/// Writes a mail.
 pub struct Writer<'a> {
     out: &'a mut Vec<u8>,
     entries: u32,
@@ -171,7 +170,6 @@ impl<'a> Writer<'a> {
         Self { out, entries: 0 }
     }
 
-    /// Begins an entry.
     pub fn entry(&mut self) -> &mut Vec<u8> {
         self.entries += 1;
         self.out
@@ -191,7 +189,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Makes the hash of a changed mail right: a forged mail.
+/// Corrects the hash of a changed mail, which makes it a forged one.
 #[cfg(any(test, feature = "testing"))]
 pub fn seal(mail: &mut [u8]) {
     if let Some((signed, hashed)) = mail.split_last_chunk_mut::<HASH_BYTES>() {

@@ -1,7 +1,8 @@
-//! The interface between what all machines share in simulation (phases, windows, reports) and what
-//! differs (chips, terminals). Whatever a link carries in a cycle is called a phit here.
+//! The interface between the parts of a simulation that all machines share (phases, windows,
+//! reports) and those that differ (chips, terminals). Here a phit is whatever unit a link carries
+//! in a cycle.
 //!
-//! A [`CycleModel`] is what a machine needs for encoded links. A machine that also models direct
+//! A [`CycleModel`] simulates a machine over encoded links. A machine that also models direct
 //! links, which hand phits over, names that model as its [`DirectModel`]; others use
 //! [`NoDirectLinks`].
 
@@ -43,11 +44,11 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     type Options: Clone + Debug + Default + Eq + Send + Sync;
     /// The description of the options in results, with named fields.
     type About: Serialize + JsonSchema;
-    /// What a partition's terminals need to build and parse packets.
+    /// State with which a partition's terminals build and parse packets.
     type Format: Clone + Debug + Send;
     /// A packet to be sent.
     type Packet: Debug + Send;
-    /// What a terminal keeps of a request until it sends the reply.
+    /// The part of a request that a terminal keeps until it sends the reply.
     type Reply: Debug + Send;
     /// A source and sink.
     type Terminal: Terminal<Self>;
@@ -379,7 +380,7 @@ pub struct Stream {
     pub left: u8,
 }
 
-/// What a port leads to.
+/// The node at the other end of a port's link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortUse {
     /// To a terminal.

@@ -1,9 +1,9 @@
-//! A part of a network: what a simulation asks of it, wherever it runs.
+//! The interface of a part of a network, wherever the part runs.
 //!
-//! A part runs windows on its own. Between windows it exchanges mail with the other parts, changes
-//! its course by a [`Command`], and reports as a [`Summary`]: plain data, which
-//! [merge](Summary::merge) to the summary of the network. Commands change a part and return
-//! nothing; summaries change nothing.
+//! A part runs windows independently. Between windows it exchanges mail with the other parts,
+//! carries out [`Command`]s, and reports a [`Summary`]: plain data, which [merge](Summary::merge)
+//! into the summary of the network. Commands change a part and return nothing; summaries change
+//! nothing.
 
 use core::ops::Range;
 
@@ -12,8 +12,8 @@ use super::summary::{EndName, Section, Summary};
 use super::witness::Witness;
 use crate::sim::tap::Tap;
 
-/// Something that changes the course of a part. All parts of a network get all commands, between
-/// the same windows.
+/// A change to the course of a part. All parts of a network get all commands, between the same
+/// windows.
 #[derive(Clone)]
 pub enum Command {
     /// Sources held back until now start in this cycle.
@@ -57,7 +57,7 @@ pub trait Part: Send {
     /// Takes the mail of part number `from`, when all have run as far as this one.
     ///
     /// # Errors
-    /// If it is not what that part gave; then nothing of it is taken.
+    /// If the mail is not the one that the part wrote; nothing of it is then taken.
     fn take(&mut self, from: usize, mail: &[u8]) -> Result<(), MailError>;
 
     fn command(&mut self, command: &Command);

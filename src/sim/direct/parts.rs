@@ -1,4 +1,4 @@
-//! All parts of a network. Only this knows where they run.
+//! All parts of a network. Only this module depends on where they run.
 
 use core::any::Any;
 

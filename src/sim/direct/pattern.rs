@@ -14,7 +14,8 @@ const HOT_PERCENT: u8 = 10;
 /// Maps senders to destinations, by the processors' positions in the topology's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// A pattern that NICs know too; a processor that a permutation maps to itself stays silent.
+    /// A pattern that NICs also support; a processor that a permutation maps to itself stays
+    /// silent.
     Common(nic::TrafficPattern),
     /// Two messages in three to the sender itself, the third to the next processor, as in BookSim.
     Diagonal,

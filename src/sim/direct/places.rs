@@ -24,7 +24,6 @@ impl Numbers {
 /// Locations of nodes.
 #[derive(Debug)]
 pub struct Places {
-    /// Number of partitions.
     pub partitions: usize,
     /// Partition and number there of each chip.
     pub chips: Vec<(u32, u32)>,

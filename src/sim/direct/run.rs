@@ -64,8 +64,8 @@ pub struct SimProgress {
     pub limit: u64,
 }
 
-/// A network with its traffic: the phases of a run, and their results. It knows its parts only by
-/// their [summaries](super::summary::Summary), and steers them only by [`Command`]s.
+/// A network with its traffic: the phases of a run, and their results. It observes its parts only
+/// through their [summaries](super::summary::Summary), and controls them only by [`Command`]s.
 pub struct Simulation<M: CycleModel> {
     config: Config,
     parts: Box<dyn Parts>,
@@ -319,7 +319,7 @@ impl<M: CycleModel> Simulation<M> {
     ) -> Report {
         match self.run_phases(executor, &mut progress) {
             Ok(report) => report,
-            // Without the mail the parts would do something else than what was asked for.
+            // Without the mail the results of the parts would be wrong.
             Err(error) => Report {
                 seed: self.config.seed,
                 cycles: self.cycle,

@@ -203,8 +203,8 @@ impl LastSeen {
         }
     }
 
-    /// Whether request `sequence` of the flow `key` arrived after a later one. Numbers have the bits
-    /// of `mask`.
+    /// Whether request `sequence` of the flow `key` arrived after a later one. Numbers have the
+    /// bits of `mask`.
     pub fn is_overtaken(&mut self, key: u32, sequence: u32, mask: u32) -> bool {
         #[cfg(any(test, feature = "testing"))]
         let Some((key, sequence)) = self.swapped(key, sequence, mask) else {

@@ -15,7 +15,6 @@
 
 use super::report::{State, Unsettled};
 
-/// Number of batches in a measurement.
 pub(crate) const BATCHES: u64 = 20;
 /// With fewer batches the state is undecided.
 const LEAST_BATCHES: usize = 8;

@@ -1,4 +1,4 @@
-//! What a part reports: plain data, merged over the parts of a network.
+//! The report of a part: plain data, merged over the parts of a network.
 
 use super::model::{ChipView, MAX_VCS};
 use super::tally::{LatencyTotals, Tally};
@@ -83,7 +83,7 @@ pub struct TerminalSums {
     pub reserved: u64,
 }
 
-/// What was sent where.
+/// What each port and each terminal has sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loads {
     /// Requests born but not yet sent.
@@ -151,7 +151,7 @@ pub struct Results {
     pub frames_lost: u64,
 }
 
-/// What was recorded of the traced flow.
+/// Records of the traced flow.
 #[derive(Clone, Debug, Default)]
 pub struct Records {
     /// Of terminals, by part.
@@ -280,7 +280,8 @@ impl ChipView {
         each(&mut self.phits_by_stage, &other.phits_by_stage);
         each(&mut self.stalls, &other.stalls);
         each(&mut self.discarded, &other.discarded);
-        // Each may be below zero: a packet under way may have changed its path since it was counted.
+        // Each may be below zero: a packet under way may have changed its path since it was
+        // counted.
         for (own, other) in self.choices.iter_mut().zip(&other.choices) {
             *own = own.wrapping_add(*other);
         }

@@ -71,7 +71,6 @@ pub struct Family {
     pub machine: &'static str,
     /// Whether links carry frames, so that late copies can be made.
     pub has_frames: bool,
-    /// The case of a seed.
     pub case: fn(u64, Late) -> Box<dyn SoakCase>,
 }
 

@@ -134,7 +134,6 @@ pub struct CaseReport {
 }
 
 impl<M: Soaked> Case<M> {
-    /// The case of `seed`.
     pub fn random(seed: u64) -> Self {
         M::case(seed, Late::Seldom)
     }

@@ -207,15 +207,14 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Posts a receive.
     pub fn receive(&mut self, shared: &mut Shared, tagged: bool, posted: Posted, multi: bool) {
         let core = &mut self.core;
         self.matching.receive(core, shared, tagged, (posted, multi));
         self.route(shared);
     }
 
-    /// Looks for a message with a tag, and claims or discards it as `flags` ask; completes `Op`, or
-    /// fails it if there is none.
+    /// Looks for a message with a tag, and claims or discards it as `flags` request; completes
+    /// `Op`, or fails it if there is none.
     pub fn peek(&mut self, shared: &mut Shared, wanted: &Posted, flags: u64) {
         self.matching.peek(&mut self.core, shared, wanted, flags);
         self.route(shared);
@@ -234,7 +233,7 @@ impl Endpoint {
     }
 
     /// Begins to open memory to peers and returns the address of its first byte there; `None` if
-    /// NICs cannot reach it. [`Self::ended_registration`] has the handle.
+    /// NICs cannot reach it. [`Self::ended_registration`] returns the handle.
     pub fn begin_opening(&mut self, bytes: &Bytes, access: u64) -> Option<u64> {
         self.registration.open(&mut self.core, bytes, access)
     }
@@ -245,14 +244,14 @@ impl Endpoint {
         self.registration.begin(&mut self.core, part, access);
     }
 
-    /// Begins to close opened memory; no peer reaches it once [`Self::ended_registration`] is
-    /// there.
+    /// Begins to close opened memory; no peer reaches it once [`Self::ended_registration`] reports
+    /// the outcome.
     pub fn begin_closing(&mut self, handle: u16) {
         self.registration.close(&mut self.core, handle);
     }
 
-    /// The program closes registered memory: transfers from and to it end. NICs no longer access it
-    /// once [`Self::is_using`] is false.
+    /// Closes registered memory for the program: transfers from and to it end. NICs no longer
+    /// access it once [`Self::is_using`] is false.
     pub fn region_closed(&mut self, shared: &mut Shared, key: u64) {
         let core = &mut self.core;
         self.offers.region_closed(core, key);
@@ -266,7 +265,8 @@ impl Endpoint {
         self.pulls.lands_in(key) || self.offers.reads(key) || self.renewal.renews(key)
     }
 
-    /// The endpoint closes: others of its domain open the memory again that it has opened to peers.
+    /// Closes the endpoint: other endpoints of its domain open the memory again that it has opened
+    /// to peers.
     pub fn close(&mut self, shared: &mut Shared) {
         self.renewal.close(&self.core, shared);
     }

@@ -1,4 +1,4 @@
-//! What tests see of an endpoint's parts, and do to them.
+//! Access of tests to the parts of an endpoint.
 
 use phitwire_client::door::Status;
 
@@ -6,7 +6,7 @@ use super::super::shared::{Failure, Shared};
 use super::Endpoint;
 
 impl Endpoint {
-    /// What has not ended, by kind.
+    /// Unfinished items, by kind.
     pub(in super::super) fn left(&self) -> Vec<(&'static str, usize)> {
         let mut left = vec![
             ("offers", self.offers.len()),
@@ -23,7 +23,7 @@ impl Endpoint {
         left
     }
 
-    /// Checks what holds between the fields of each part, and between parts.
+    /// Checks the invariants within each part, and between parts.
     pub(in super::super) fn check(&self) {
         assert!(
             self.core.actions.is_empty(),
@@ -60,7 +60,7 @@ impl Endpoint {
         self.liveness.probes
     }
 
-    /// How many of a kind have not ended.
+    /// Number of unfinished items of a kind.
     pub(in super::super) fn count(&self, kind: &str) -> usize {
         let mut left = self.left().into_iter();
         let found = left.find(|(name, _)| *name == kind);

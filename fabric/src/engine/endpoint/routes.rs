@@ -1,5 +1,5 @@
-//! What becomes of completions, messages and time: each goes to the part that it is for, and what
-//! parts want of each other is handed on.
+//! Hands completions, messages and timeouts to the parts that handle them, and requests from part
+//! to part.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,7 +17,8 @@ use super::super::wire::{Head, Kind, Purpose};
 use super::Endpoint;
 
 impl Endpoint {
-    /// Continues what completions and calls have made possible. Returns whether anything moved.
+    /// Continues all work that completions and calls have made possible. Returns whether anything
+    /// moved.
     pub fn advance(&mut self, shared: &mut Shared) -> bool {
         let mut moved = false;
         while let Some(note) = shared.take_note(self.core.address) {
@@ -51,7 +52,6 @@ impl Endpoint {
         self.route(shared);
     }
 
-    /// Handles a completion of the NIC.
     pub fn handle_completion(&mut self, shared: &mut Shared, completion: &Completion) {
         let core = &mut self.core;
         match *completion {
@@ -172,9 +172,9 @@ impl Endpoint {
             .end(&self.core, shared, Failure { why, ..failure });
     }
 
-    /// Hands what parts want of each other to the parts that carry it out, in order, and free
-    /// stages to the transfers that wait for some. What an action leads to comes before the next
-    /// one: of two messages that arrive together, the first may begin what the second ends.
+    /// Hands actions to the parts that carry them out, in order, and free stages to the transfers
+    /// that wait for them. Actions that follow from one are handled before the next: of two
+    /// messages that arrive together, the first may begin a transfer that the second ends.
     pub(super) fn route(&mut self, shared: &mut Shared) {
         loop {
             while let Some(action) = self.core.actions.pop_front() {
@@ -234,7 +234,7 @@ impl Endpoint {
         }
     }
 
-    /// Hands a message to the part that it is for.
+    /// Hands a message to the part that handles it.
     fn arrived(&mut self, shared: &mut Shared, peer: usize, head: Head, payload: Vec<u8>) {
         let core = &mut self.core;
         if head.kind == Kind::Whole && head.len != payload.len() as u64 {
@@ -262,7 +262,7 @@ impl Endpoint {
         }
     }
 
-    /// A peer, or this endpoint, wants a new handle of own memory.
+    /// Handles the request of a peer, or of this endpoint, for a new handle of own memory.
     fn renew(&mut self, shared: &mut Shared, peer: usize, head: &Head) {
         let core = &mut self.core;
         let endpoint = core.address;
@@ -270,7 +270,7 @@ impl Endpoint {
         self.renewal.renew(core, shared, waiter, head);
     }
 
-    /// A transfer has ended: so does what it was for.
+    /// Ends the operation of a transfer that has ended.
     fn pulled(
         &mut self,
         shared: &mut Shared,

@@ -1,7 +1,7 @@
 //! Pieces that wait for a new handle of the memory that they access.
 //!
-//! The owner of the memory is asked for one ([`renewal`](super::super::renewal)); later pieces use
-//! it at once.
+//! This endpoint requests a handle from the owner of the memory
+//! ([`renewal`](super::super::renewal)); later pieces use it at once.
 
 use phitwire_client::door::Status;
 
@@ -28,7 +28,7 @@ impl OneSided {
         let current = self.handles.get(&(peer, key)).copied().or(current);
         let is_new = |&current: &u16| current != used && current != NO_HANDLE;
         if let Some(handle) = current.filter(is_new) {
-            // What used the old handle cannot arrive any more.
+            // Nothing that was sent with the old handle can arrive any more.
             self.readdress_with(slot, handle);
             return core.outbox.push(Outgoing::Direct(slot));
         }
@@ -67,7 +67,7 @@ impl OneSided {
         }
     }
 
-    /// The owner of memory has said under which handle it is open.
+    /// Handles the owner's report of the current handle of its memory.
     pub(in super::super) fn renewed(
         &mut self,
         core: &mut Core,
@@ -96,7 +96,7 @@ impl OneSided {
         self.issue(core);
     }
 
-    /// A peer is lost: whether its memory has been written is not known.
+    /// A peer is lost, and its memory may have been written.
     pub(in super::super) fn lose(&mut self, core: &mut Core, shared: &mut Shared, peer: usize) {
         let keys = self.parked.keys();
         let of_peer: Vec<_> = keys.filter(|key| key.0 == peer).copied().collect();

@@ -390,7 +390,7 @@ fn who_found_no_place_for_receives_has_them_when_another_leaves() {
     assert_eq!(net.nodes[4].commands(), 0, "all are posted");
 }
 
-/// A peer is lost to a cut, and its program ends before it learns of that.
+/// A peer is lost to a cut, and its program ends before it is notified.
 #[test]
 fn lost_programs_that_have_ended_are_not_probed_for_ever() {
     let mut net = all(2);

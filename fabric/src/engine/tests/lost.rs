@@ -1,4 +1,4 @@
-//! Lost peers that live: nothing of them, or for them, reaches the program's memory.
+//! Lost peers that are alive: nothing from them, or for them, reaches the program's memory.
 
 use super::opened::{Opened, close};
 use super::*;
@@ -7,7 +7,7 @@ use crate::engine::clock::{PATIENCE, TICK};
 /// Longer than a silent peer is waited for.
 const LONG: Duration = PATIENCE.saturating_mul(2);
 
-/// Until a lost peer that can be reached knows that it is lost.
+/// Time until a lost peer that can be reached has been notified.
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// The first program is cut off from the second one, which never gives anyone up.
@@ -16,7 +16,7 @@ fn begin_loss(net: &mut Network) {
     net.cuts.insert((0, 1), net.now + LONG);
 }
 
-/// The first program loses the second one, which does not know.
+/// The first program loses the second one, which is not notified.
 fn lose(net: &mut Network) {
     begin_loss(net);
     net.run(net.now + LONG, |_| false);
@@ -105,7 +105,7 @@ fn messages_that_failed_are_not_fetched() {
     assert!(into.now().iter().all(|&byte| byte == 0));
 }
 
-/// Not even when another message is staged: its stages are kept until the peer knows.
+/// Not even when another message is staged: its stages are kept until the peer is notified.
 #[test]
 fn a_message_that_failed_does_not_become_another_one() {
     let mut net = all(3);
@@ -115,7 +115,7 @@ fn a_message_that_failed_does_not_become_another_one() {
     assert_eq!(net.nodes[0].errors(), [(1, libc::ETIMEDOUT, Why::Unknown)]);
     net.nodes[0].send(2, 7, 2, pattern(PART, 2));
     net.settle();
-    // The cut has ended, and the peer does not know that it is lost.
+    // The cut has ended, and the peer has not been notified that it is lost.
     let into = net.nodes[1].receive(7, 3, PART);
     assert_eq!(net.wait(1).context, 3);
     assert_eq!(into.now(), pattern(PART, 1));

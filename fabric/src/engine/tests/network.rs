@@ -25,7 +25,7 @@ use flight::{Act, Fate, Flight, Source, Taken};
 /// A NIC tries to deliver a message without a receive for this long.
 const DELIVERY: Duration = Duration::from_secs(2);
 
-/// What goes wrong, per mille of the commands that cross the network.
+/// Rates of faults, per mille of the commands that cross the network.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     /// The request is lost.
@@ -42,7 +42,7 @@ pub struct Faults {
     pub latency: Duration,
 }
 
-/// Ways in which a network breaks its promises, so that tests show that they notice.
+/// Faults that no network may have, by which tests show that they detect them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Harm {
     /// Messages arrive with a changed byte.
@@ -53,7 +53,7 @@ pub enum Harm {
     Zombie,
     /// Sums are carried out twice.
     Twice,
-    /// No program learns that it was given up.
+    /// No program is notified that it was given up.
     Discreet,
 }
 
@@ -96,7 +96,6 @@ pub struct Node {
     pub computes_until: Duration,
     /// The NIC is cut off: its commands, and those to it, have no outcome.
     pub is_silent: bool,
-    /// The program has ended.
     pub is_ended: bool,
     /// The program whose registered memory is also this one's: both are endpoints of one domain.
     pub domain: usize,
@@ -190,7 +189,7 @@ impl Network {
         self.after(time.saturating_sub(self.now), Event::Wake);
     }
 
-    /// When something happens next without a program: an event.
+    /// Time of the next event that no program causes.
     pub fn next_event(&self) -> Option<Duration> {
         self.events.keys().next().map(|key| key.0)
     }
@@ -495,7 +494,7 @@ impl Network {
         self.nodes[at].receives.clear();
     }
 
-    /// Ends the silence of all; what they asked in between has timed out.
+    /// Ends the silence of all; their requests in between have timed out.
     pub fn rejoin(&mut self) {
         self.nodes
             .iter_mut()

@@ -1,4 +1,4 @@
-//! Single parts of an endpoint: what they want of others is what they leave as actions.
+//! Single parts of an endpoint. Their requests to other parts are the actions that they leave.
 
 use super::*;
 use crate::engine::action::Action;
@@ -335,7 +335,7 @@ fn senders_are_those_that_the_network_interface_names() {
     }
 }
 
-/// What a put addresses, as its command says.
+/// The address of a put, from its command.
 fn handle_of(one_sided: &OneSided, slot: usize) -> u16 {
     match one_sided.request(slot) {
         Some(phitwire_client::door::Request::Put { to, .. }) => to.handle,
@@ -412,7 +412,7 @@ fn handles_of_lost_peers_are_dropped() {
     assert_eq!(one_sided.learned(), 1);
 }
 
-/// A peer may still know its other handle.
+/// A peer may still use its other handle.
 #[test]
 fn keys_of_renewed_memory_do_not_recur() {
     let (mut core, mut shared, [peer, _]) = core();

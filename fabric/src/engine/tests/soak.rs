@@ -14,11 +14,11 @@ use super::*;
 use judge::Judge;
 use plan::{Plan, Shape};
 
-/// After the last action, time until everything must have ended: longer than patience, and the
-/// tries of what was sent into a cut.
+/// Time limit after the last action: longer than patience, and than the retries of what was sent
+/// into a cut.
 const GRACE: Duration = Duration::from_secs(300);
 
-/// Runs one seed. `Err` has what went wrong.
+/// Runs one seed. `Err` describes the failure.
 fn run(seed: u64, harm: Option<Harm>) -> Result<(), String> {
     let mut plan = Plan::draw(seed);
     run_plan(&mut plan, seed, harm).map_err(|wrong| {
@@ -53,7 +53,7 @@ fn run_plan(plan: &mut Plan, seed: u64, harm: Option<Harm>) -> Result<(), String
         for at in 0..net.nodes.len() {
             wrong = std::mem::replace(&mut wrong, Ok(())).and_then(|()| judge.take(plan, net, at));
         }
-        // What was refused for lack of room is tried again.
+        // Retry what was refused for lack of room.
         if !postponed.is_empty() && net.next_event().is_none_or(|next| next > net.now + RETRY) {
             net.wake_at(net.now + RETRY);
         }
@@ -63,7 +63,7 @@ fn run_plan(plan: &mut Plan, seed: u64, harm: Option<Harm>) -> Result<(), String
     judge.judge(plan, &mut net, postponed.len())
 }
 
-/// When an operation is tried again that found no room.
+/// Delay before an operation that found no room is tried again.
 const RETRY: Duration = Duration::from_millis(1);
 
 fn soak(seeds: std::ops::Range<u64>) {
@@ -89,7 +89,7 @@ fn seeds_are_clean() {
     soak(first..last + 1);
 }
 
-/// The seeds reach what they are for.
+/// The seeds cover the cases for which they exist.
 #[test]
 fn seeds_draw_all_shapes() {
     for shape in Shape::ALL {
@@ -110,7 +110,7 @@ fn seeds_draw_all_shapes() {
     }
 }
 
-/// Some seed of this shape fails with the harm, and does not without.
+/// Some seed of this shape fails with the harm, and passes without it.
 fn is_noticed(harm: Harm, shape: Shape) {
     let mut seeds = (1..2_000).filter(|&seed| Plan::draw(seed).shape == shape);
     let noticed = seeds.find(|&seed| run(seed, Some(harm)).is_err());

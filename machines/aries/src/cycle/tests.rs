@@ -311,7 +311,6 @@ fn packets_are_conserved_in_the_middle_of_them() {
     }
 }
 
-/// Numbers of the blue links.
 fn blue_links(topology: &Dragonfly) -> Vec<usize> {
     let is_blue = |link: &usize| topology.kind(&topology.links[*link]) == Some(PortKind::Blue);
     (0..topology.links.len()).filter(is_blue).collect()

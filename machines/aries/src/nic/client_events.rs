@@ -1,5 +1,5 @@
-//! Unsolicited events for the local programs of a NIC, and the numbers by which programs know other
-//! nodes.
+//! Unsolicited events for the local programs of a NIC, and the numbers by which programs address
+//! other nodes.
 
 use phitwire_framing::door::{Completion as Told, Status};
 

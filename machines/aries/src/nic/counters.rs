@@ -14,7 +14,7 @@ counters! {
         /// Pieces of messages sent by this node.
         messages_posted,
         /// Control requests of this node: collectives, transaction events, and announcements and
-        /// questions of traffic runs.
+        /// queries of traffic runs.
         controls_posted,
         /// Requests that the target carried out.
         requests_done,

@@ -175,7 +175,6 @@ impl AriesNic {
         self.interface.requester.outstanding.slab.used()
     }
 
-    /// Responses waiting for the link.
     pub(super) fn waiting_responses(&self) -> usize {
         self.responses.len()
     }

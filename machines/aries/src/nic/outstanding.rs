@@ -85,9 +85,7 @@ pub(crate) enum TransferStep {
 pub(crate) enum Asker {
     /// The caller that posted, with the value that the completion repeats.
     User(u64),
-    /// The transaction with this SSID.
     Transaction(u16),
-    /// The event of the transaction with this SSID.
     TransactionEvent(u16),
     Traffic(RunRequest),
     /// A transfer of the block transfer engine, by its slot.
@@ -122,9 +120,9 @@ impl Landing {
 
 /// State of a request until its response arrives.
 ///
-/// The parts are as in the [`Outstanding`] table, so that the answer path copies whole words: a
-/// field-wise copy is read back before it reached the cache, and then waits for all older stores,
-/// among them those to other requests' slots.
+/// The parts are as in the [`Outstanding`] table, so that the answer path copies whole words. A
+/// field-wise copy would be read back before it reaches the cache, and the read would wait for all
+/// older stores, including those to other requests' slots.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pending {
     entry: PendingEntry,

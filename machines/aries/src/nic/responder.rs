@@ -346,8 +346,8 @@ impl Responder {
         Ok(0)
     }
 
-    /// Handles the announcement of a traffic run, or a question about one. Any source that may put
-    /// to the run's addresses may announce it.
+    /// Handles the announcement of a traffic run, or a query about one. Any source that may put to
+    /// the run's addresses may announce it.
     #[cold]
     fn announced(&mut self, request: &Request, data: &[u8]) -> Status {
         let whole = data.split_at_checked(ANNOUNCEMENT_BYTES);

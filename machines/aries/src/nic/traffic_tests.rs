@@ -156,7 +156,7 @@ fn what_comes_late_of_a_block_is_no_fault_of_the_next() {
     }
 }
 
-/// A restarted target has a new memory and does not know the run.
+/// A restarted target has a new memory and no record of the run.
 #[test]
 fn runs_of_blocks_outlive_their_target() {
     for (op, size) in [(Operation::Put, 4_096), (Operation::Get, 4_096)] {

@@ -3,9 +3,9 @@
 //!
 //! A path has at most three parts, each minimal within a group, with green links before black ones.
 //! A non-minimal path goes *up* to a random intermediate router, the *root*, and down from there.
-//! The packet does not name the root: every router on the path up draws the next step, and a router
-//! that draws "stay" twice is the root. An adaptive packet draws no "stay" on its path to a root;
-//! there, loads decide.
+//! The packet does not carry the root: every router on the path up draws the next step, and a
+//! router that draws "stay" twice is the root. An adaptive packet draws no "stay" on its path to a
+//! root; there, loads decide.
 //!
 //! The class of the virtual channel (0 to 3) identifies the part of the path. Classes only grow
 //! along a path, and within a class green, black and blue links follow in this order, so channels

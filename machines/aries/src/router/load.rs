@@ -168,12 +168,12 @@ impl<I: Items> Tiles<I> {
     /// links.
     ///
     /// A neighbour gets the near-end load of the ports by which its packets may continue in the
-    /// network, which it cannot know itself. Black and blue links follow a green link, blue links
-    /// follow a black one, and green and black links follow a blue one. Each kind counts with its
-    /// mean, rounded up, and the largest of the kinds is reported. (With the largest of all ports,
-    /// every router with one full link would appear full on all its paths.) A dead port that is
-    /// still in the tables makes its kind full, so that adaptive packets avoid a router that cannot
-    /// forward them until new tables are computed.
+    /// network, which it cannot measure itself. Black and blue links follow a green link, blue
+    /// links follow a black one, and green and black links follow a blue one. Each kind counts with
+    /// its mean, rounded up, and the largest of the kinds is reported. (With the largest of all
+    /// ports, every router with one full link would appear full on all its paths.) A dead port that
+    /// is still in the tables makes its kind full, so that adaptive packets avoid a router that
+    /// cannot forward them until new tables are computed.
     pub(super) fn update_loads<P: Ports>(&mut self, io: &mut P) {
         self.loads.stale = false;
         let mut sums = [0u32; 4];

@@ -340,7 +340,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Records that the link of `port` went up or down, which neighbours may need to know.
+    /// Records that the link of `port` went up or down, which may change the load reported to
+    /// neighbours.
     pub fn link_changed(&mut self, port: usize) {
         self.output_changed(port);
         self.loads.ways_changed();

@@ -18,8 +18,8 @@
 //!   has passed when the last child arrives, and none can start a eureka in the next round.
 //! - A processor may be notified of the eureka after it has joined the barrier. It ignores that
 //!   notification; the next one is that the barrier is done.
-//! - A processor that knows that the barrier is done may trigger the next eureka at once, while its
-//!   siblings still wait for the notification. Order is kept per port.
+//! - A processor that has been notified of the end of the barrier may trigger the next eureka at
+//!   once, while its siblings still wait for the notification. Order is kept per port.
 //!
 //! For this a router keeps two bits per unit in addition to the 17 of the register: whether a
 //! eureka has been passed up in this round, and whether a eureka has been sent to the children.
@@ -94,7 +94,7 @@ pub enum Ignored {
     /// The child has already arrived, or was not notified of the last barrier yet.
     #[error("the child signalled a eureka after it had arrived")]
     EurekaLate,
-    /// The router has not told its parent that all children have arrived.
+    /// The router has not signalled its parent that all children have arrived.
     #[error("barrier completed before all children arrived")]
     BarrierUnasked,
     #[error("the eureka was already reported since the last barrier")]

@@ -82,7 +82,7 @@ const fn transition(from: State, operation: Operation) -> Option<(State, bool, b
         (State::Bar, Operation::Bar) => (State::Arm, false, true),
         (State::Bar, Operation::Eur) => (State::Eur, true, false),
         (State::Bar, Operation::EurB) => (State::Arm, true, true),
-        // Accept a second eureka: the processor cannot know whether another was first, so this is
+        // Accept a second eureka: the processor cannot detect that another was first, so this is
         // not a program error.
         (State::Eur, Operation::Eur) => (State::Eur, false, false),
         (State::Eur, Operation::Bar | Operation::EurB) => (State::Arm, false, true),

@@ -13,7 +13,7 @@ use super::walk::Roam;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TablesError {
     #[error(
-        "{0} processors exceed the limit of look-up tables, {most}",
+        "{0} processors: look-up tables allow at most {most}",
         most = TABLE_ENTRIES * GROUP
     )]
     TooMany(usize),

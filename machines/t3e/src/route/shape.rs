@@ -52,7 +52,7 @@ pub enum ShapeError {
     Syntax(String),
     #[error("the size in {0} is zero")]
     Empty(char),
-    #[error("{size} nodes in {dimension} exceed the limit of addresses, {most}")]
+    #[error("{size} nodes in {dimension}: addresses allow at most {most}")]
     TooLarge {
         dimension: char,
         size: u32,
@@ -461,7 +461,7 @@ mod tests {
             assert!(wrong(text).contains("invalid size"), "{text}");
         }
         assert_eq!(wrong("0x8x8"), "the size in X is zero");
-        assert!(wrong("17x8x8").contains("limit of addresses, 16"));
+        assert!(wrong("17x8x8").contains("addresses allow at most 16"));
         assert!(wrong("8x8x8+4x4x9").starts_with("17 nodes in Z"));
         assert!(wrong("8x8x8+4x9x1").contains("a partial plane of 9 nodes in Y exceeds"));
         assert!(wrong("8x8x8+8x8x1").contains("full"));

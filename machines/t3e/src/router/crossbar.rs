@@ -200,7 +200,7 @@ impl Crossbar {
         prefetch_index(core::slice::from_ref(&self.registers), 0);
     }
 
-    /// Number of flits in the inputs that the crossbar knows of.
+    /// Number of flits in the inputs that have been announced to the crossbar.
     pub fn flits(&self) -> u64 {
         let held = self.inputs[..PORTS].iter().flat_map(|input| input.held);
         held.map(u64::from).sum()

@@ -476,7 +476,7 @@ fn tables(fields: &mut Fields, value: Value<'_, '_>, nodes: usize) -> Option<Vec
 
 fn table(fields: &mut Fields, value: Value<'_, '_>) -> Option<u8> {
     let text = fields.text(value)?;
-    // Read just enough of a long text to see that it is too long.
+    // Read just enough of a long text to detect that it is too long.
     let bit = |(entry, letter): (usize, u8)| match letter {
         b'0' if entry < 8 => Some(0),
         b'1' if entry < 8 => Some(1_u8 << entry),

@@ -34,8 +34,8 @@ use crate::time::{Duration, Time};
 /// Longest frame: Ethernet's. The chips' bursts are far shorter.
 const MTU: usize = 1_500;
 
-/// Terminals that the nodes of one fabric share. Only one thread at a time runs a fabric, so the lock
-/// is never contended.
+/// Terminals that the nodes of one fabric share. Only one thread at a time runs a fabric, so the
+/// lock is never contended.
 type SharedEndpoints<M> = Arc<Mutex<Endpoints<M>>>;
 
 fn locked<M: CycleModel>(endpoints: &SharedEndpoints<M>) -> MutexGuard<'_, Endpoints<M>> {
@@ -292,7 +292,7 @@ impl<M: CycleModel> Part for EncodedPart<M> {
 
     fn take(&mut self, from: usize, mail: &[u8]) -> Result<(), MailError> {
         let address = self.addresses.from(from)?;
-        // What a command makes a node send leaves at the end of the window before.
+        // Frames that a command makes a node send leave at the end of the previous window.
         let since = M::CYCLE
             .times(self.cycle.saturating_sub(self.window))
             .as_ps();

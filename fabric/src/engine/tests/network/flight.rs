@@ -92,7 +92,7 @@ impl Act {
 }
 
 impl Network {
-    /// What becomes of a request between two processors, and the time until it arrives, or ends.
+    /// The outcome of a request between two processors, and the time until it arrives or ends.
     pub(super) fn draw(
         &mut self,
         (source, target): (u16, u16),

@@ -1,11 +1,11 @@
-//! What the programs of a plan do when its time has come.
+//! Carries out the actions of a plan.
 
 use super::plan::*;
 use super::*;
 use crate::flags::{FI_ATOMIC, FI_READ, FI_RMA, FI_WRITE};
 
 impl Plan {
-    /// Does it; false if that must be tried again.
+    /// Carries out the action; false if that must be tried again.
     pub fn act(&self, net: &mut Network, judge: &mut Judge, action: &Action) -> bool {
         match *action {
             Action::Compute(at, time) => {

@@ -1,5 +1,5 @@
-//! What some seeds draw besides: other endpoints in the domains of programs, registered memory that
-//! is closed in the middle, receives that are cancelled, peeks, bytes that are no message.
+//! What only some seeds draw: other endpoints in the domains of programs, registered memory that is
+//! closed in the middle, receives that are cancelled, peeks, bytes that are no message.
 
 use super::plan::{Access, *};
 use super::*;
@@ -21,7 +21,7 @@ pub struct Brief {
     pub key: u64,
 }
 
-/// What is drawn besides.
+/// What only some seeds draw.
 #[derive(Default)]
 pub struct Extras {
     /// Programs that have another endpoint, which opens their memory, in the order of its number.

@@ -1,4 +1,4 @@
-//! What must be true of the operations of a seed.
+//! Requirements on the operations of a seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -122,14 +122,14 @@ impl Judge {
         self.ops.get(&context)?.as_ref()
     }
 
-    /// Whether all has ended, and nothing is under way any more.
+    /// Whether everything has ended, and nothing is in flight.
     pub fn is_over(&self, net: &Network) -> bool {
         net.next_event().is_none()
             && self.ops.values().all(Option::is_some)
             && (0..net.nodes.len()).all(|at| left(net, at).is_ok())
     }
 
-    /// Judges what is there at the end.
+    /// Judges the final state.
     pub fn judge(&self, plan: &Plan, net: &mut Network, postponed: usize) -> Result<(), String> {
         if postponed > 0 {
             return Err(format!("{postponed} operations find no room for ever"));
@@ -153,9 +153,9 @@ impl Judge {
         nodes.try_for_each(|at| left(net, at))
     }
 
-    /// Every operation has ended, except receives from anyone of a program that knows of a loss,
-    /// which fails those that are posted then, and long messages that found none of them. Returns
-    /// the programs of those.
+    /// Checks that every operation has ended. Exceptions are receives from any source of a program
+    /// that was notified of a loss, which fails the receives posted at that time, and long messages
+    /// that found no such receive. Returns the programs of those messages.
     fn all_ended(&self, plan: &Plan, net: &Network) -> Result<BTreeSet<usize>, String> {
         let knows = |at: usize| {
             let failures = net.nodes[at].endpoint.failures();
@@ -211,7 +211,7 @@ impl Judge {
 
     fn access_may_fail(&self, plan: &Plan, number: usize, why: Why) -> bool {
         match plan.accesses[number].kind {
-            // Nobody knows whether an atomic operation without an answer was carried out.
+            // It is unknown whether an atomic operation without an answer was carried out.
             Kind::Add => plan.reaches_own && plan.shape != Shape::Calm && why == Why::Unknown,
             Kind::BriefRead { .. } => why == Why::Refused,
             // A part may have been written before the memory was closed.
@@ -284,7 +284,8 @@ impl Judge {
     }
 
     fn writes(&self, plan: &Plan, net: &Network) -> Result<(), String> {
-        // What a slot may hold: what the last write without a failure left, or a later one.
+        // The allowed contents of a slot: those of the last write that did not fail, or of a later
+        // one.
         let mut slots: BTreeMap<(usize, usize, usize), Vec<Vec<u8>>> = BTreeMap::new();
         for &number in &self.accesses {
             let access = &plan.accesses[number];

@@ -1,4 +1,4 @@
-//! What the programs of a seed do, and what the network does to them.
+//! The actions of the programs of a seed, and the faults of its network.
 
 use super::extras::Extras;
 use super::*;
@@ -7,10 +7,10 @@ use crate::engine::shared::Open;
 use crate::engine::tests::network::Dice;
 use crate::memory::Arena;
 
-/// What besides single losses happens to the programs.
+/// The fault that the programs of a seed suffer, besides single losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Nothing.
+    /// No further fault.
     Calm,
     /// Commands are lost, repeated, late.
     Faulty,
@@ -54,7 +54,6 @@ pub enum Match {
     Any,
 }
 
-/// A message of a plan.
 #[derive(Clone, Debug)]
 pub struct Message {
     pub from: usize,
@@ -64,7 +63,6 @@ pub struct Message {
     pub len: usize,
 }
 
-/// A receive of a plan.
 #[derive(Clone, Debug)]
 pub struct Receive {
     pub at: usize,
@@ -112,7 +110,7 @@ pub enum Kind {
     Triple,
 }
 
-/// What happens at some time.
+/// An event at a given time.
 #[derive(Clone, Debug)]
 pub enum Action {
     Send(usize),
@@ -136,7 +134,7 @@ pub enum Action {
 /// Bytes of a slot for writes, and slots of each writer.
 pub const SLOT_BYTES: usize = 20_480;
 pub const SLOTS: usize = 3;
-/// Offsets in the registered memory: counters, slots, and what is read.
+/// Offsets in the registered memory: counters, slots, and the part that is only read.
 pub const ADDS: usize = 0;
 pub const TRIPLES: usize = 8;
 const SLOTS_AT: usize = 64;
@@ -160,7 +158,7 @@ pub const fn constant(at: usize) -> u8 {
     (at * 13 + at / 251) as u8
 }
 
-/// Everything that a seed decides beforehand.
+/// Everything that is drawn from a seed in advance.
 pub struct Plan {
     pub shape: Shape,
     pub faults: Faults,
@@ -212,7 +210,7 @@ impl Plan {
         if dice.chance(300) {
             plan.most_receives = 2 + dice.below(30) as usize;
         }
-        // The dead are only noticed with patience.
+        // Dead peers are detected only with a limit of patience.
         plan.gives_up = plan.shape.loses() || dice.chance(800);
         let span = Duration::from_millis(dice.one_of(&[1, 50, 3_000, 20_000]));
         plan.draw_messages(&mut dice, span);

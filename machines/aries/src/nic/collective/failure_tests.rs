@@ -52,7 +52,7 @@ fn who_does_not_come_is_named_and_nobody_hangs() {
             let got = outcome(&mut net, rank).expect("the operation has ended");
             assert!(got.is_err(), "{rank}");
         }
-        // The missing rank learns of the failure when it joins, like every rank that retries.
+        // The missing rank is notified of the failure when it joins, like every rank that retries.
         for rank in 0..13 {
             let again = net.nics[rank].join(net.now, 2, &barrier());
             assert!(matches!(again, Err(JoinError::Broken(_))), "{rank}");

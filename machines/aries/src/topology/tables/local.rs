@@ -8,7 +8,6 @@ use crate::topology::wiring::{DragonflyWiring, Far};
 /// A blue link, seen from one end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Blue {
-    /// Port at this router.
     pub(super) port: u8,
     /// Group of the other end.
     pub(super) group: u16,

@@ -142,16 +142,18 @@ fn unusual(torus: &Torus) -> Vec<String> {
     let mut rules = Vec::new();
     for (name, size, most) in [("X", x, 8), ("Y", y, 32), ("Z", z, 8)] {
         if size > most {
-            rules.push(format!("{size} nodes in {name}: at most {most} were built"));
+            rules.push(format!(
+                "{size} nodes in {name}: no machine had more than {most}"
+            ));
         }
     }
     if nodes < 8 {
-        rules.push(format!("{nodes} nodes: at least 8 were built"));
+        rules.push(format!("{nodes} nodes: the smallest machine had 8"));
     }
     let (least, most) = (x.min(y).min(z), x.max(y).max(z));
     if torus.shape().partial().is_empty() && most > 2 * least && nodes <= 1_024 {
         rules.push(format!(
-            "sizes of {least} and {most}: up to 1024 nodes, no size was more than twice another"
+            "{least} and {most} nodes: up to 1024 nodes, no dimension exceeded twice another"
         ));
     }
     rules

@@ -101,7 +101,10 @@ fn inventories_count_rings() {
     let small = super::torus("2x1x1")
         .inventory()
         .expect("a torus has an inventory");
-    assert!(small.contains("2 nodes: at least 8 were built"), "{small}");
+    assert!(
+        small.contains("2 nodes: the smallest machine had 8"),
+        "{small}"
+    );
 }
 
 /// A text in a drawing: left, top, right and bottom, and the words.

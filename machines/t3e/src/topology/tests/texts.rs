@@ -76,7 +76,7 @@ fn mistakes_have_places() {
         (
             "size = \"17x2x2\"\n",
             (3, 8),
-            "limit of addresses, 16",
+            "addresses allow at most 16",
             "32 in Y",
         ),
         (
