@@ -258,6 +258,8 @@ fn a_nic_puts_at_10_gb_per_second_beside_a_quiet_one_and_at_8_beside_a_busy_one(
                 (9.9..10.3).contains(&gigabytes),
                 "{grain:?} {links}: {gigabytes} GB/s"
             );
+            let reported = report.bytes_per_cycle * report.accepted_load * 0.875;
+            assert!((reported - gigabytes).abs() < 1e-9, "{reported} GB/s");
             let both = full("neighbour", 64, false);
             let report = run::<Aries>(&network, &both, &minimal(grain), links);
             let gigabytes = payload(report.accepted_load);
@@ -267,6 +269,37 @@ fn a_nic_puts_at_10_gb_per_second_beside_a_quiet_one_and_at_8_beside_a_busy_one(
             );
         }
     }
+}
+
+/// The bytes that a report's loads stand for are those of the messages that arrived, and no source
+/// offers much less than the others.
+fn loads_count_bytes<M: CycleModel>(network: &M::Topology, options: &M::Options, bytes: u8) {
+    let mut config = full("uniform", bytes, false);
+    config.traffic.load = Load::from_millionths(300_000).expect("a load");
+    (config.measure_cycles, config.drain_cycles) = (40_000, 20_000);
+    for links in LINKS {
+        let report = run::<M>(network, &config, options, links);
+        let sources = report.served.len() as f64;
+        let cycles = report.measure_cycles as f64;
+        let arrived = report.latency_cycles.count as f64 * f64::from(bytes);
+        let reported = report.bytes_per_cycle * report.accepted_load * cycles * sources;
+        assert!(
+            (arrived / reported - 1.0).abs() < 0.01,
+            "{links}: {arrived} bytes arrived, {reported} were reported"
+        );
+        let (source, offered) = report.fairness.least.expect("a source");
+        assert!(
+            (0.9..1.1).contains(&(offered / 0.3)),
+            "{links}: source {source} offered {offered} of 0.3"
+        );
+    }
+}
+
+#[test]
+fn loads_of_every_machine_count_bytes() {
+    loads_count_bytes::<Aries>(&aries([1, 1, 1, 4]), &minimal(Grain::Flit), 64);
+    loads_count_bytes::<BlackWidow>(&yarc(4), &BlackWidowOptions::default(), 16);
+    loads_count_bytes::<T3e>(&t3e([2, 2, 1]), &T3eOptions::default(), 64);
 }
 
 /// The highest rate of a link of that kind.

@@ -42,9 +42,7 @@ impl<M: CycleModel> Simulation<M> {
         let mut report = Report {
             seed: self.config.seed,
             measure_cycles: cycles,
-            bytes_per_cycle: f64::from(self.config.traffic.message_bytes)
-                * M::Direct::TERMINAL_LANES as f64
-                / message,
+            bytes_per_cycle: f64::from(self.config.traffic.message_bytes) * full::<M>(1) / message,
             offered_load: born * message / per_terminal,
             accepted_load: tally.arrived_phits as f64 / per_terminal,
             saturated: state == State::Saturated,
@@ -71,8 +69,8 @@ impl<M: CycleModel> Simulation<M> {
         let sending = terminals.filter(|(terminal, _)| !terminal.silent);
         let all = sending.map(|(t, ((before, after), &born))| (after - before, t.number, born));
         let (_, number, born) = all.min()?;
-        let cycles = (self.cycle - self.began).max(1) as f64 * M::Direct::TERMINAL_LANES as f64;
-        let offered = (born * self.census.message_phits) as f64 / cycles;
+        let most = full::<M>((self.cycle - self.began).max(1));
+        let offered = (born * self.census.message_phits) as f64 / most;
         Some((number, offered))
     }
 
