@@ -126,6 +126,8 @@ for kind in "${kinds[@]}"; do
     if (( EUID == 0 )) && id nobody >/dev/null 2>&1 && phw_is_machine_root; then
         check_fails "$kind: another user may not" "writable only by you" runuser -u nobody -- env PHITWIRE_RUN_DIR="$(phw_run_dir)" \
             "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB"
+        check_fails "$kind: status.sh tells another user that the lab is not theirs" "belongs to another user" runuser -u nobody -- env \
+            PHITWIRE_RUN_DIR="$(phw_run_dir)" PHITWIRE_BIN_DIR="$PHITWIRE_BIN_DIR" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
     fi
 
     for colour in "${colours[@]}"; do

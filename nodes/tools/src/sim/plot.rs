@@ -117,8 +117,11 @@ fn what_differs(sample: &Sample, all: &[Sample]) -> String {
         let own = of(sample);
         all.iter().any(|other| of(other) != own).then_some(own)
     };
+    let namesake = all.iter().any(|other| sample.is_of_namesake(other));
+    let network = sample.network.as_deref().filter(|_| namesake);
+    let network = network.map(|network| format!("{} #{:.8}", sample.topology, network));
     let parts = [
-        differs(|sample| &sample.topology),
+        network.as_deref().or(differs(|sample| &sample.topology)),
         differs(|sample| &sample.traffic),
         differs(|sample| &sample.options).map(|own| match own {
             "" => "default options",
@@ -512,6 +515,25 @@ mod tests {
         let drawing = svg(&all).expect("a drawing");
         assert!(drawing.contains("95 % interval over seeds"));
         assert!(drawing.contains("means over 2 seeds"));
+    }
+
+    #[test]
+    fn different_networks_of_one_name_are_two_curves() {
+        let mut all = [1, 2].map(|_| sample(0.2, 50.0, false));
+        for (sample, description) in all.iter_mut().zip(["rate = 12.5", "rate = 14"]) {
+            sample.network = Some(super::super::sweep::fingerprint(description));
+        }
+        let names: Vec<_> = modes(&all, Units::Common)
+            .into_iter()
+            .map(|mode| mode.name)
+            .collect();
+        let own =
+            |sample: &Sample| format!("r1-32 #{:.8}", sample.network.as_deref().unwrap_or(""));
+        assert_eq!(names, [own(&all[0]), own(&all[1])]);
+        assert!(!svg(&all).expect("a drawing").contains("95 % interval"));
+        // An old file does not identify its network.
+        all[1].network = None;
+        assert_eq!(modes(&all, Units::OfMachine).len(), 1);
     }
 
     #[test]

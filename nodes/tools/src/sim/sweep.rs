@@ -3,6 +3,7 @@
 
 use std::io::Read;
 
+use crc::{CRC_64_XZ, Crc};
 use phitwire::sim::direct::LatencySummary;
 use serde::Deserialize;
 use thiserror::Error;
@@ -13,6 +14,8 @@ use super::measure::{Measured, SeedRun};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Setting {
     pub topology: String,
+    /// The [`fingerprint`] of its description: files of one name may differ.
+    pub network: String,
     pub traffic: String,
     /// Other options, such as `grain packet`.
     pub options: String,
@@ -41,6 +44,9 @@ pub struct Sample {
     #[serde(default)]
     pub bound: Option<f64>,
     pub topology: String,
+    /// The [`fingerprint`] of the network.
+    #[serde(default)]
+    pub network: Option<String>,
     pub traffic: String,
     /// Options that the sweep does not compare, such as `grain packet`.
     #[serde(default)]
@@ -87,6 +93,7 @@ impl Sample {
                 routing: measured.routing.map(str::to_owned),
                 bound: measured.bound,
                 topology: setting.topology.clone(),
+                network: Some(setting.network.clone()),
                 traffic: setting.traffic.clone(),
                 options: setting.options.clone(),
                 cycle_ns: measured.cycle_ns(),
@@ -97,7 +104,15 @@ impl Sample {
 
     /// Whether another point has the same settings and units.
     pub(super) fn suits(&self, other: &Self) -> bool {
-        self.setting() == other.setting() && self.cycle_ns == other.cycle_ns
+        self.setting() == other.setting()
+            && self.cycle_ns == other.cycle_ns
+            && !self.is_of_namesake(other)
+    }
+
+    /// Whether both are of one network's name, but of different networks.
+    pub(super) fn is_of_namesake(&self, other: &Self) -> bool {
+        let networks = self.network.as_ref().zip(other.network.as_ref());
+        self.topology == other.topology && networks.is_some_and(|(own, other)| own != other)
     }
 
     pub(super) fn is_steady(&self) -> bool {
@@ -112,6 +127,12 @@ impl Sample {
         };
         format!("{}: {} traffic{options}", self.topology, self.traffic)
     }
+}
+
+/// Identifies the content of a network's description.
+pub fn fingerprint(description: &str) -> String {
+    const CRC: Crc<u64> = Crc::<u64>::new(&CRC_64_XZ);
+    format!("{:016x}", CRC.checksum(description.as_bytes()))
 }
 
 /// Reads the output of [`csv()`] for one or more sweeps.
@@ -163,9 +184,10 @@ const COLUMNS: [&str; 21] = [
     "routing",
 ];
 /// The columns after them: settings, and figures in units common to all machines.
-const ABOUT: [&str; 19] = [
+const ABOUT: [&str; 20] = [
     "bound",
     "topology",
+    "network",
     "traffic",
     "options",
     "cycle_ns",
@@ -269,6 +291,7 @@ fn about(setting: &Setting, measured: &Measured, run: &SeedRun) -> Vec<String> {
             .bound
             .map_or_else(String::new, |bound| format!("{bound:.6}")),
         setting.topology.clone(),
+        setting.network.clone(),
         setting.traffic.clone(),
         setting.options.clone(),
         cycle_ns.to_string(),

@@ -76,6 +76,7 @@ pub(super) fn write(args: &SimArgs, network: &dyn Network, all: &[Measured]) -> 
     };
     let setting = Setting {
         topology: network.name().to_owned(),
+        network: sweep::fingerprint(&network.write()),
         traffic: args.traffic.to_string(),
         options: args.given.chosen(all),
     };
