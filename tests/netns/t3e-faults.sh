@@ -41,7 +41,7 @@ rate_case "between 25 of 27 processors, with a spare one" 1000 "${all[@]}" --sec
 
 # ---- A link ------------------------------------------------------------------------------------
 link=$(link_between r13 r14)
-long_rate "$T_SCRATCH/cut.json" "${all[@]}" &
+steady_rate "$T_SCRATCH/cut.json" "${all[@]}" &
 runner=$!
 under_way nic0
 check "a cable is cut" set_link "$link" down
@@ -64,7 +64,7 @@ check "the first tables are back" manage reroute
 check "and everything is well" report_is '.status == "done" and .failed_links == []'
 
 # ---- A processor -------------------------------------------------------------------------------
-long_rate "$T_SCRATCH/spare.json" --from nic0,nic1,nic2 --to nic12,nic14,nic5 --window 32 &
+steady_rate "$T_SCRATCH/spare.json" --from nic0,nic1,nic2 --to nic12,nic14,nic5 --window 32 &
 runner=$!
 under_way nic0
 check "a processor's process is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic14
@@ -83,7 +83,7 @@ check "the spare has its own number" number_is nic26 26
 rate_case "messages reach it again" 1000 --from nic0,nic1,nic2 --to nic12,nic14,nic5 --window 32 --seconds 0.5
 
 # ---- A board -----------------------------------------------------------------------------------
-long_rate "$T_SCRATCH/board.json" "${all[@]}" &
+steady_rate "$T_SCRATCH/board.json" "${all[@]}" &
 runner=$!
 under_way nic0
 check "a board is isolated" manage isolate r13

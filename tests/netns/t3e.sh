@@ -55,7 +55,7 @@ channels() {
     check "tables are searched for" "${search[@]}" --output "$right"
     check "and others, by another seed" "${search[@]}" --seed 1 --output "$other"
     sed -E 's/"[01]{8}"/"00000000"/' "$right" >"$zeros"
-    long_rate "$T_SCRATCH/load.json" --size 64 &
+    steady_rate "$T_SCRATCH/load.json" --size 64 &
     runner=$!
     under_way nic0
     load "other tables" "$other"

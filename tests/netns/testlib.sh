@@ -126,6 +126,9 @@ long_rate() {
     # Runs in this very process, which gets the signal: timeout(1) would kill it five seconds later.
     exec "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 90 "${@:2}" >"$1" 2>"$1.err"
 }
+# steady_rate FILE OPTIONS...: the same with 2,000 messages per second from each source, a tenth of what a lab carries on
+# two processors. For tests of what happens next to traffic: at full rate it would wait for the processors instead.
+steady_rate() { long_rate "$1" --rate 2000 "${@:2}"; }
 told_to_end() {
     kill -TERM "$1" 2>/dev/null || true
     settled "$1"
