@@ -39,8 +39,7 @@ blackwidow() {
 aries() {
     KINDS=(nic0-g0-c0s0 g0-c0s0-g0-c0s1 g0-c0s0-g0-c1s0 g0-c0s0-g1-c0s0)
     SETTINGS=()
-    printf '%s\n' 'family = "aries"' 'name = "aries-kinds"' '[dragonfly]' 'groups = 2' 'chassis = 2' 'blades = 2' 'nics = 1' \
-        'black_links = 1' 'global_links = 1' 'absent = ["g0-c1s1", "g1-c0s1", "g1-c1s0", "g1-c1s1"]' >"$1"
+    t_every_colour "$1"
 }
 
 # ---- Counting -----------------------------------------------------------------------------------

@@ -78,6 +78,13 @@ t_settings() {
         END { if (!done) { print "[network]"; ours_now() } }' "$from" >"$file"
 }
 
+# t_every_colour FILE: writes the smallest dragonfly with a green, a black and a blue link to FILE: four routers, each
+# with one NIC.
+t_every_colour() {
+    printf '%s\n' 'family = "aries"' 'name = "aries-kinds"' '[dragonfly]' 'groups = 2' 'chassis = 2' 'blades = 2' 'nics = 1' \
+        'black_links = 1' 'global_links = 1' 'absent = ["g0-c1s1", "g1-c0s1", "g1-c1s0", "g1-c1s1"]' >"$1"
+}
+
 # t_up NAME TOPOLOGY [up.sh options]: brings up a lab of that name, $LAB. Failure ends the test.
 t_up() {
     t_lab "$1"

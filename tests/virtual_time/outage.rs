@@ -263,7 +263,7 @@ fn cut_one_at_a_time(seed: u64, same: bool, gap_ms: u64) -> TrafficReport {
     };
     let mut network = up(&spec, seed);
     let traffic = TrafficSpec {
-        rate: 100,
+        rate: 200,
         window: 2_048,
         duration_ns: 30_000_000_000,
         ..uniform(&network, 1, 0)
