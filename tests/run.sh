@@ -16,11 +16,12 @@
 # first build.
 #
 # --long (or PHITWIRE_LONG=1) adds repetitions: the loss test for 60 s per kind of link, all machines under every netem
-# impairment on both kinds of links, attacks on both machines on both kinds of links with six times the frames, MPI
+# impairment on both kinds of links, attacks on both machines on both kinds of links with twelve times the frames, MPI
 # suites, the guide as a book, and programs on the fabric under netem; cuts of links of each colour, of bundles and over
 # both kinds of links; faults of runs, dead wires, IP and frame sizes on each machine, link and engine instead of one of
-# them; all ready-made topologies; labs of 256 processors, of three groups for MPI and IP; commands of the README at
-# full length; stops of every length and kind.
+# them; all ready-made topologies; labs of 256 processors, of three groups for MPI and IP; commands of the README and of
+# the guide at full length; stops of every length and kind; routes of every kind after each failure on Aries; and a soak
+# of the first 200 seeds of all families, whose ordinary tests leave out the longest cases.
 #
 # A case that fails next to others and passes in a second run of its file, alone, is flaky, which is a defect: the
 # summary names it. The cases of the first run are numbered but not counted. More than two flaky files fail the run.
@@ -265,6 +266,7 @@ part_cargo() {
             sub(/^test /, ""); reason = $0; sub(/^.* \.\.\. ignored(, )?/, "", reason); sub(/ \.\.\. ignored.*$/, "")
             print "ok - " $0 " # SKIP " reason; next
         }' reading=err "$scratch/cargo.err" reading=out "$scratch/cargo.out")
+    [[ ${PHITWIRE_LONG:-0} == 0 ]] || ! build || step "soak of 200 seeds" "$PHITWIRE_BIN_DIR/phitwire" soak --seeds 1..200 || true
     (( status != 0 )) || return 0
     # The details of failures; or, if not even a test failed, cargo's error.
     sed -n '/^failures:$/,/^test result:/p' "$scratch/cargo.out" | sed 's/^/# /'

@@ -53,6 +53,16 @@ all_pairs() {
     done
 }
 
+# adaptive_pairs NAME: adaptive packets alone, which use the tables of minimal and of non-minimal routes; routes of every
+# kind with --long.
+adaptive_pairs() {
+    if t_long; then
+        all_pairs "$1"
+    else
+        rate_case "$1: all pairs, adaptive0" 300 --seconds 0.3 --window 32 --routing adaptive0
+    fi
+}
+
 # is_report FILE FILTER: whether the (last) report in FILE satisfies the filter.
 is_report() { [[ -s $1 ]] && tail -n 1 "$1" | jq -e "$2" >/dev/null; }
 reroute() { manage --json >"$T_SCRATCH/report.json" && jq -c . "$T_SCRATCH/report.json" >"$T_SCRATCH/report" && none_held; }
@@ -136,7 +146,7 @@ for kind in "${kinds[@]}"; do
             black) cut=$(link_between g0-c0s0 g0-c1s0) ;;
             blue) cut=$(bundle 0 1 | head -n 1) ;;
         esac
-        long_rate "$T_SCRATCH/during.json" --window 64 &
+        steady_rate "$T_SCRATCH/during.json" --window 64 &
         runner=$!
         under_way nic0
         set_link "$cut" down
@@ -193,7 +203,7 @@ check "one link is cut again" phw_until 5 link_is "$cut" false
 # Ctrl-C at any moment leaves no router quiesced. A shell's background jobs ignore SIGINT unless configured otherwise.
 interrupt() {
     local i pid
-    for i in {1..20}; do
+    for i in {2..20..2}; do
         # Give it work each time: tables of other faults.
         t_ctl g1-c0s0 set table.processor.local_minimal.1 0 >/dev/null || return 1
         env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB" >/dev/null 2>&1 &
@@ -236,7 +246,7 @@ check "the watcher begins with a report" phw_until 10 told '.disconnected_pairs 
 check_fails "a second manager is rejected, and learns which is running" "already managed by process $watcher" manage
 
 others=$(seq -f 'nic%g' -s, 0 11 | sed 's/nic4,//')
-long_rate "$T_SCRATCH/during.json" --window 64 &
+steady_rate "$T_SCRATCH/during.json" --window 64 &
 runner=$!
 under_way nic0
 check "a router is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill g1-c0s0
@@ -248,15 +258,10 @@ check "no router is quiesced" none_held
 check "it is restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start g1-c0s0
 check "the watcher readmits it" phw_until 15 told '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
 check "all links are up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
-# Adaptive packets use the tables of minimal and of non-minimal routes.
-if t_long; then
-    all_pairs "with g1-c0s0 again"
-else
-    rate_case "with g1-c0s0 again: all pairs, adaptive0" 300 --seconds 0.3 --window 32 --routing adaptive0
-fi
+adaptive_pairs "with g1-c0s0 again"
 rate_case "with g1-c0s0 again: all pairs, min-hash: in order of each line" 300 --seconds 0.3 --window 32 --routing min-hash
 
-long_rate "$T_SCRATCH/during.json" --window 64 &
+steady_rate "$T_SCRATCH/during.json" --window 64 &
 runner=$!
 under_way nic0
 for id in $(bundle 0 1); do set_link "$id" down; done
@@ -264,7 +269,7 @@ check "all links between two groups are cut: the watcher routes over the third" 
     phw_until 10 told '.status == "done" and (.failed_links | length == 2) and .disconnected_pairs == 0'
 told_to_end "$runner"
 check "what they swallowed is reported" honest "$T_SCRATCH/during.json"
-all_pairs "over the third group"
+adaptive_pairs "over the third group"
 for id in $(bundle 0 1); do set_link "$id" up; done
 check "the watcher readmits them" phw_until 15 told '.failed_links == [] and .disconnected_pairs == 0'
 

@@ -22,7 +22,7 @@ kinds=(udp)
 for kind in "${kinds[@]}"; do
     t_up "cut_$kind" "$T_SCRATCH/patient.toml" --link "$kind"
     id=$(phw_find_links "$LAB" nic0-r1-0 | cut -f 1)
-    long_rate "$T_SCRATCH/cut.json" &
+    steady_rate "$T_SCRATCH/cut.json" &
     runner=$!
     under_way nic0
     t_impair --nft "$id" loss 100%

@@ -140,7 +140,7 @@ for run in "${runs[@]}"; do
     near=$(phw_netns "$LAB" nic0) far=$(phw_netns "$LAB" "$router") near_if=p0
     pids=$(phw_node_pid "$LAB" nic0; phw_node_pid "$LAB" "$router")
     # A shell's background job ignores SIGINT unless configured otherwise.
-    env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 90 --window 16 \
+    env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 90 --rate 2000 --window 16 \
         >"$T_SCRATCH/all.json" 2>"$T_SCRATCH/all.json.err" &
     runner=$!
     check "$what: messages flow" flows nic0

@@ -105,7 +105,7 @@ CONFIG
         >"$T_SCRATCH/prometheus.log" 2>&1 &
     prometheus=$!
     check "Prometheus scrapes the lab" phw_until 60 queried 'up{job="phitwire"}'
-    long_rate "$T_SCRATCH/rate.json" &
+    steady_rate "$T_SCRATCH/rate.json" &
     local runner=$!
     check "it sees frames per second" phw_until 60 queried 'sum(rate(phitwire_link_frames_sent_total[5s])) > 100'
     check "it sees answered messages" phw_until 60 queried 'sum(phitwire_traffic_acknowledged_messages_total) > 100'

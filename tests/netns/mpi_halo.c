@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* A row is longer than what goes in one message of the provider. */
-enum { ROWS = 4, COLUMNS = 1536, EVERY = 20 };
+enum { ROWS = 4, COLUMNS = 1536, EVERY = 5 };
 typedef uint64_t row[COLUMNS];
 
 static int rank, ranks;

@@ -14,9 +14,9 @@ named() { jq -e --arg who "$2" --arg key "$3" '.[$key] == [$who]' "$1"; }
 STOPPED_FOR=2
 (( ${PHITWIRE_LONG:-0} == 0 )) || STOPPED_FOR=30
 
-# impatient TOPOLOGY: a lab whose requests time out after 3 s.
+# impatient TOPOLOGY: a lab whose requests time out after 2 s.
 impatient() {
-    t_topology "$T_SCRATCH/$1.toml" "$1" request_timeout_ms=3000
+    t_topology "$T_SCRATCH/$1.toml" "$1" request_timeout_ms=2000
     t_up "reach_${1//-/_}" "$T_SCRATCH/$1.toml"
 }
 
@@ -92,7 +92,7 @@ has_timed_out() { (( $(t_ctl nic0 traffic status --json | jq .timed_out) >= $1 )
 has_acknowledged() { (( $(t_ctl nic0 traffic status --json | jq .acknowledged) >= $1 )); }
 
 # dead_blocks: the router of the source is killed during block transfers. They used to time out six at a time, each
-# batch after a whole timeout (3 s), and some were missing in the sums.
+# batch after a whole timeout, and some were missing in the sums.
 dead_blocks() {
     local file=$T_SCRATCH/blocks.json runner begun
     long_rate "$file" --from nic0 --to nic1 --size 4096 --window 64 &
@@ -101,8 +101,8 @@ dead_blocks() {
     check "$LAB: the router of nic0 is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill g0-c0s0
     begun=$EPOCHREALTIME
     told_to_end "$runner"
-    check "a run of blocks ends within its timeout of 3 s and 6 s for a slow host" \
-        awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { print b - a " s"; exit !(b - a < 9) }'
+    check "a run of blocks ends within its timeout of 2 s and 6 s for a slow host" \
+        awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { print b - a " s"; exit !(b - a < 8) }'
     check "its sums close" jq -e '.timed_out > 0 and .unknown == 0 and .unfinished == []
         and .sent == .acknowledged + .timed_out + .refused' "$file"
     check "it has said what it waited for" grep -E 'waiting for answers to messages, [0-9]+ outstanding at nic0' "$file.err"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# netem-dragonfly.sh udp|ethernet: real `tc netem` on every link of three groups of four Aries routers, green, black and
-# blue, one impairment after another, then all together. Under each, puts, gets, blocks and additions are carried out
-# exactly once (proved by the sums), and all reductions are correct. The whole list takes some minutes of user-mode
-# Linux and needs PHITWIRE_LONG=1; otherwise a part of it runs. Runs inside netns-scripts/with-netem.sh.
+# netem-dragonfly.sh udp|ethernet: real `tc netem` on every link of Aries routers, green, black and blue, one impairment
+# after another, then all together. Under each, puts, gets, blocks and additions are carried out exactly once (proved by
+# the sums), and all reductions are correct. The whole list takes some minutes of user-mode Linux, with three groups of
+# four routers, and needs PHITWIRE_LONG=1; otherwise, with one link of each colour, all operations run under all
+# impairments together, and puts under loss. Runs inside netns-scripts/with-netem.sh.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 kind=${1:?udp or ethernet}
@@ -10,7 +11,15 @@ t_need_namespaces
 
 # Requests outlive the delay of a lost frame in an emulated machine with one CPU, links do not mistake its pauses for a
 # cut, and collectives wait accordingly.
-t_topology "$T_SCRATCH/patient.toml" aries-3x4 request_timeout_ms=30000 give_up_ms=0
+patient=(request_timeout_ms=30000 give_up_ms=0)
+if t_long; then
+    nics=12
+    t_topology "$T_SCRATCH/patient.toml" aries-3x4 "${patient[@]}"
+else
+    nics=4
+    t_every_colour "$T_SCRATCH/colours.toml"
+    t_settings "$T_SCRATCH/colours.toml" "$T_SCRATCH/patient.toml" "${patient[@]}"
+fi
 t_up "dragonfly_$kind" "$T_SCRATCH/patient.toml" --link "$kind" --timeout 120
 t_impair 0 loss 1% 2>/dev/null || { (( $? != PHW_SKIP )) || skip_all "no netem in this kernel"; }
 t_impair 0 clear
@@ -23,7 +32,8 @@ collectives() {
     local name=$1 file=$T_SCRATCH/collectives.json
     if timeout --foreground -k 5 "$T_RATE_TIMEOUT" "$PHITWIRE_BIN_DIR/phitwire-bench" allreduce --lab "$LAB" --op sum-i64,min-f64 \
             --branching 3 --seconds "$seconds" --json >"$file" 2>"$file.err" \
-        && jq -e 'length == 2 and all(.[]; .clean and .wrong == 0 and .failed == 0 and .participants == 12)' "$file" >/dev/null; then
+        && jq -e --argjson nics "$nics" 'length == 2 and all(.[]; .clean and .wrong == 0 and .failed == 0 and .participants == $nics)' \
+            "$file" >/dev/null; then
         ok "$name ($(jq -r 'map("\(.iterations) \(.op)") | join(", ")' "$file"))"
     else
         not_ok "$name" "a result was wrong or missing"
@@ -43,13 +53,15 @@ replayed() {
         [to_entries[] | select(.key | startswith("nic") | not) | .value | to_entries[] | select(.key | test($pattern)) | .value] | add // 0'
 }
 
-# impaired NAME NETEM-ARGUMENTS...
+# impaired NAME NETEM-ARGUMENTS...: in the short list, the share of lost frames needs puts alone, and over udp the kernel
+# drops corrupt frames, which is a loss like the others.
 impaired() {
     local name=$1
     shift
-    [[ ${PHITWIRE_LONG:-0} != 0 || $name == "loss of 10 %" || $name == "1 % corruption" || $name == all* ]] || return 0
+    t_long || [[ $name == "loss of 10 %" || $name == all* || $name == "1 % corruption" && $kind == ethernet ]] || return 0
     check "$kind: netem $* on every link" t_impair all "$@"
     rate_case "$kind: $name: puts" 20 --seconds "$seconds" --window 32
+    t_long || [[ $name != "loss of 10 %" ]] || return 0
     rate_case "$kind: $name: additions" 20 --seconds "$seconds" --window 32 --op amo
     rate_case "$kind: $name: gets" 20 --seconds "$seconds" --window 32 --op get --size 64
     rate_case "$kind: $name: blocks" 1 --seconds "$seconds" --window 2 --size 1000

@@ -55,4 +55,4 @@ impaired "loss in bursts (gemodel)" 100 loss gemodel 1% 20%
 impaired "all of them together" 20 delay 1ms 0.5ms reorder 25% duplicate 5% corrupt 1% loss gemodel 1% 20%
 impaired "delay of 50 ms, a long link" 20 delay 50ms
 check "$kind: the links are cleared" t_impair all clear
-rate_case "$kind: without impairment again" 500 --seconds 2
+rate_case "$kind: without impairment again" 500 --seconds "$seconds"

@@ -82,7 +82,7 @@ done
 for node in nic0 r1-0; do
     how="with no packets or requests left" traffic=(--from nic0 --from nic1 --to nic2 --window 64)
     [[ $node == nic0 ]] || how="with (no packets or requests left|packets or requests left)" traffic=()
-    long_rate "$T_SCRATCH/during.json" "${traffic[@]}" &
+    steady_rate "$T_SCRATCH/during.json" "${traffic[@]}" &
     runner=$!
     under_way nic0
     ends_in_order TERM "$node" "$how"

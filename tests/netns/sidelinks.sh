@@ -35,7 +35,7 @@ register() {
 }
 some_discarded() { (( $(counter_sum '^dead_port_packets$') > 0 )); }
 
-long_rate "$T_SCRATCH/during.json" &
+steady_rate "$T_SCRATCH/during.json" &
 runner=$!
 under_way nic0
 check "a sidelink is taken down" t_ctl r1-0 fault link-down "$dead"

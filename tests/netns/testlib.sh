@@ -78,6 +78,13 @@ t_settings() {
         END { if (!done) { print "[network]"; ours_now() } }' "$from" >"$file"
 }
 
+# t_every_colour FILE: writes the smallest dragonfly with a green, a black and a blue link to FILE: four routers, each
+# with one NIC.
+t_every_colour() {
+    printf '%s\n' 'family = "aries"' 'name = "aries-kinds"' '[dragonfly]' 'groups = 2' 'chassis = 2' 'blades = 2' 'nics = 1' \
+        'black_links = 1' 'global_links = 1' 'absent = ["g0-c1s1", "g1-c0s1", "g1-c1s0", "g1-c1s1"]' >"$1"
+}
+
 # t_up NAME TOPOLOGY [up.sh options]: brings up a lab of that name, $LAB. Failure ends the test.
 t_up() {
     t_lab "$1"
@@ -126,6 +133,9 @@ long_rate() {
     # Runs in this very process, which gets the signal: timeout(1) would kill it five seconds later.
     exec "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 90 "${@:2}" >"$1" 2>"$1.err"
 }
+# steady_rate FILE OPTIONS...: the same with 2,000 messages per second from each source, a tenth of what a lab carries on
+# two processors. For tests of what happens next to traffic: at full rate it would wait for the processors instead.
+steady_rate() { long_rate "$1" --rate 2000 "${@:2}"; }
 told_to_end() {
     kill -TERM "$1" 2>/dev/null || true
     settled "$1"

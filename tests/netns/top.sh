@@ -12,7 +12,7 @@ for topology in t3e-2x2x2 aries-pair quickstart; do
     t_up "top" "$topology"
     check "$topology: all nodes answer, and all links are up" look '([.sample.nodes[] | select(.silent)] | length == 0)
         and ([.sample.nodes[].links[].up] | all) and (.rates.links | length > 0)'
-    long_rate "$T_SCRATCH/rate.json" &
+    steady_rate "$T_SCRATCH/rate.json" &
     rate=$!
     check "$topology: frames, messages and latencies are seen" phw_until 20 look '([.rates.links[].directions[].frames] | add > 100)
         and ([.rates.nodes[].acknowledged] | add > 10) and ([.sample.nodes[].traffic // empty | .latency.buckets | length] | add > 0)'

@@ -45,13 +45,15 @@ run_one() {
     esac
 }
 
-# shortened COMMAND: prints it with fewer seconds or seeds if it would take ten seconds or more.
+# shortened COMMAND: prints it with fewer seconds, seeds, sizes or loads if it would take long.
 shortened() {
     if t_long; then printf '%s\n' "$1"; return; fi
     case $1 in
         *--seconds*) printf '%s\n' "$1" ;;
         phitwire-msgrate*) printf '%s --seconds 0.5\n' "$1" ;;
-        'phitwire-bench latency '*) printf '%s --seconds 0.1\n' "$1" ;;
+        'phitwire-bench latency '*) printf '%s --size 8,64,4096 --seconds 0.1\n' "$1" ;;
+        'phitwire sim t3e-8x8x8 '*) printf '%s\n' "${1//2000/300}" ;;
+        'phitwire sim yarc-64 '*) printf '%s\n' "${1/:0.05/:0.3}" ;;
         'phitwire soak '*) printf '%s\n' "${1/%..20/..3}" ;;
         *) printf '%s\n' "$1" ;;
     esac

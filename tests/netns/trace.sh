@@ -50,7 +50,7 @@ one_machine() {
     check "$name: the route of the description arrives" phitwire route --lab "$LAB" "$from" "$to"
     check "$name: registers are listed" bash -c 'grep -q "description" <<<"$1"' bash "$(t_ctl "$(routers | head -n 1)" get)"
 
-    long_rate "$T_SCRATCH/rate.json" &
+    steady_rate "$T_SCRATCH/rate.json" &
     runner=$!
     under_way "$from" 500
     for (( try = 0; try < 3; try++ )); do

@@ -41,7 +41,7 @@ trap 'status=$?; leave; [[ -z $recorder ]] || kill "$recorder" 2>/dev/null; (exi
 
 # ---- A lab --------------------------------------------------------------------------------------
 t_up view quickstart
-T_RATE_TIMEOUT=60 t_rate "$T_SCRATCH/rate.json" --op put --size 8 --window 4 --seconds 40 &
+T_RATE_TIMEOUT=60 t_rate "$T_SCRATCH/rate.json" --op put --size 8 --rate 500 --window 4 --seconds 40 &
 rate=$!
 side=$(phw_find_links "$LAB" r1-0-r1-1 | head -n 1 | cut -f 1)
 port=$(phw_find_links "$LAB" r1-0-r1-1 | head -n 1 | cut -f 3)

@@ -8,6 +8,10 @@ use phitwire_machines::MACHINES;
 
 /// Seeds of the ordinary run.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=200;
+/// Of these, those with 100,000 messages per source in a busy network with late copies, which take
+/// four fifths of the time of all 200. The cheapest such case, 117, remains; `tests/run.sh --long`
+/// runs them all.
+const LONG: [u64; 5] = [62, 143, 153, 156, 193];
 
 /// Each test takes a part of the seeds, so that they run in parallel.
 fn soak(name: &str, seeds: impl Iterator<Item = u64>) {
@@ -23,7 +27,8 @@ fn soak(name: &str, seeds: impl Iterator<Item = u64>) {
 }
 
 fn soak_of_blackwidow(part: u64) {
-    soak("blackwidow", SEEDS.filter(|seed| seed % 4 == part));
+    let is_ours = |seed: &u64| seed % 4 == part && !LONG.contains(seed);
+    soak("blackwidow", SEEDS.filter(is_ours));
 }
 
 #[test]
@@ -49,7 +54,7 @@ fn soak_of_the_fourth_part() {
 #[test]
 fn soak_of_dragonflies() {
     // One link between groups and few credits on long links: slow to drain, but not stuck.
-    soak("aries-direct", (1..=60).chain([4_519]));
+    soak("aries-direct", (1..=30).chain([4_519]));
 }
 
 #[test]

@@ -83,8 +83,9 @@ pub fn one_case_and_one_run<M: Soaked>() {
     assert_ne!(hash(3), hash(4));
 }
 
+/// The rarest pair of choices is in one text of a hundred, and each case has several texts.
 pub fn words_are_netems<M: Soaked>() {
-    for seed in 0..2_000 {
+    for seed in 0..300 {
         let case = Case::<M>::random(seed);
         words(&case.impairment);
         for (_, harm) in &case.harms {
