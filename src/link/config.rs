@@ -1,7 +1,7 @@
 //! Configuration of a link end: names, depths, clock, rate, cable.
 
 use phitwire_framing::carrier::frame::LinkEnd;
-use phitwire_framing::carrier::lanes::Permutation;
+use phitwire_framing::carrier::lanes::{Lanes, Permutation};
 use phitwire_framing::carrier::number::PacketNumber;
 use thiserror::Error;
 
@@ -36,6 +36,8 @@ impl core::fmt::Display for EndName {
 /// Properties that all links of a machine share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkStandard {
+    /// Lanes of a link.
+    pub lanes: Lanes,
     /// Lane rates that links may have; the first is the default.
     pub rates: &'static [LaneRate],
     /// Longest packet, in phits.
@@ -43,14 +45,20 @@ pub struct LinkStandard {
 }
 
 impl LinkStandard {
-    /// Ends exchange rate codes, so no two rates may share one.
-    fn assert_rates_differ(&self) {
+    /// Ends exchange rate codes, so no two rates may share one; and recognise lanes by their rows
+    /// of the training pattern.
+    fn assert_values_differ(&self) {
         let codes = || self.rates.iter().map(|rate| rate.code());
         let first = |code| codes().position(|other| other == code);
         let differ = codes()
             .enumerate()
             .all(|(at, code)| first(code) == Some(at));
         assert!(differ, "two rates share a code: {:?}", self.rates);
+        assert!(
+            self.lanes.rows_differ(),
+            "two lanes train with similar patterns: {:?}",
+            self.lanes
+        );
     }
 }
 
@@ -251,7 +259,8 @@ impl LinkConfig {
     /// machine with links as in `standard`.
     ///
     /// # Panics
-    /// If `standard` has no rate, or two with the same code.
+    /// If `standard` has no rate, two with the same code, or lanes whose training patterns are too
+    /// similar.
     pub fn builder(
         standard: LinkStandard,
         link: u16,
@@ -259,7 +268,7 @@ impl LinkConfig {
         local: EndName,
         peer: EndName,
     ) -> LinkConfigBuilder {
-        standard.assert_rates_differ();
+        standard.assert_values_differ();
         LinkConfigBuilder(Self {
             standard,
             link,

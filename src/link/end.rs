@@ -103,7 +103,13 @@ impl<W: Wire> NodeLink for LinkEnd<W> {
 
     fn new(config: W::Config, now: Time) -> Self {
         let (common, wire, input) = W::made(config, now);
-        debug_assert!(!common.is_active(), "an end begins in training");
+        assert!(!common.is_active(), "an end begins in training");
+        assert_eq!(
+            common.config.standard.lanes,
+            W::LAYOUT.lanes(),
+            "the standard and the frames of {} links have the same lanes",
+            W::LINK
+        );
         Self {
             common,
             input,
@@ -127,9 +133,10 @@ impl<W: Wire> NodeLink for LinkEnd<W> {
         if !self.wire.hears(&mut self.common, now) {
             return;
         }
-        let taken = frame::parse(bytes).and_then(|frame| match frame.kind() {
+        let frame = frame::parse(bytes).and_then(|frame| frame.of_lanes(W::LAYOUT.lanes()));
+        let taken = frame.and_then(|frame| match frame.kind() {
             Training::KIND => {
-                self.on_training(now, &Training::of(&frame)?);
+                self.on_training(now, &Training::of(&frame)?.of_lanes(W::LAYOUT.lanes())?);
                 Ok(())
             }
             _ => W::on_frame(self, now, &frame),
@@ -285,7 +292,9 @@ impl<W: Wire> LinkView for LinkEnd<W> {
     }
 
     fn for_each_counter(&self, visit: &mut dyn FnMut(&'static str, u64)) {
-        self.common.counters.for_each(&mut *visit);
+        let counters = &self.common.counters;
+        counters.for_each(&mut *visit);
+        counters.for_each_part(W::LAYOUT.lanes().count(), &mut *visit);
         self.wire.for_each_counter(visit);
     }
 

@@ -19,7 +19,7 @@ pub trait LinkView {
     fn common(&self) -> &Common;
     /// Packets taken from the core that the peer has not acknowledged.
     fn unacknowledged_packets(&self) -> u64;
-    /// Layout of the link's frames, for noise on single lanes.
+    /// Lanes of the link, and the bytes of its frames that they carry.
     fn lane_layout(&self) -> LaneLayout;
     /// Remaining credit towards the peer and everything in flight, for checks.
     fn account(&self) -> EndAccount;
@@ -52,6 +52,11 @@ pub trait LinkView {
     /// Counters so far; those that this kind of link does not have stay zero.
     fn counters(&self) -> &LinkCounters {
         &self.common().counters
+    }
+
+    /// Retries charged to each lane.
+    fn lane_retries(&self) -> &[u64] {
+        &self.counters().lane_retries[..self.lane_layout().lanes().count()]
     }
 
     /// Names, times, clock, rate, cable.

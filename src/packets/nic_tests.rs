@@ -1,6 +1,7 @@
 //! Two NICs, one at each end of a link, that both send as many requests as they can.
 
 use phitwire_framing::carrier::frame::FrameKind;
+use phitwire_framing::carrier::lanes::Lanes;
 
 use super::*;
 use crate::link::testing::rig::{A, B, config};
@@ -20,6 +21,7 @@ pub(super) struct TestPacket<const VCS: usize>(Transfer);
 
 impl<const CHANNELS: usize> Packet for TestPacket<CHANNELS> {
     const KIND: FrameKind = FrameKind::new(7);
+    const LANES: Lanes = Lanes::new(3, 24);
     const LINK: &'static str = "test";
     const BYTES: usize = 23 + MAX_DATA;
     const VCS: usize = CHANNELS;
@@ -77,6 +79,7 @@ impl<const VCS: usize> TransferPacket for TestPacket<VCS> {
 
 impl<const VCS: usize> Sample for TestPacket<VCS> {
     const STANDARD: LinkStandard = LinkStandard {
+        lanes: Self::LANES,
         rates: &[LaneRate::new(8, 6_250_000_000)],
         max_packet_phits: 8,
     };

@@ -3,6 +3,7 @@
 use core::fmt::Debug;
 
 use phitwire_framing::carrier::frame::FrameKind;
+use phitwire_framing::carrier::lanes::Lanes;
 
 /// Maximum number of virtual channels of a link.
 pub const MAX_VCS: usize = 8;
@@ -16,12 +17,14 @@ pub(super) const MAX_FRAME_BYTES: usize = 1_472;
 /// use phitwire::link::NodeLink;
 /// use phitwire::packets::{Packet, PacketEnd};
 /// use phitwire_framing::carrier::frame::FrameKind;
+/// use phitwire_framing::carrier::lanes::Lanes;
 ///
 /// #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 /// struct Word;
 ///
 /// impl Packet for Word {
 ///     const KIND: FrameKind = FrameKind::new(7);
+///     const LANES: Lanes = Lanes::new(3, 24);
 ///     const LINK: &'static str = "words";
 ///     const BYTES: usize = 8;
 ///     const VCS: usize = 9;
@@ -38,6 +41,8 @@ pub(super) const MAX_FRAME_BYTES: usize = 1_472;
 pub trait Packet: Copy + Debug + Eq + Send + Sync + 'static {
     /// The kind of frames that carry it.
     const KIND: FrameKind;
+    /// Lanes of its links. Each packet starts at a wire word.
+    const LANES: Lanes;
     /// Name of its links.
     const LINK: &'static str;
     /// Bytes of a packet in a frame; a frame with one must fit into an Ethernet frame.

@@ -17,7 +17,6 @@ use std::collections::VecDeque;
 
 use phitwire_framing::carrier::frame::{Frame, FrameError, FrameHeader, PLAIN_AT};
 use phitwire_framing::carrier::lane_layout::LaneLayout;
-use phitwire_framing::carrier::lanes::{ALL_LANES, swizzle_area_back};
 use phitwire_framing::carrier::training::TRAINING_BYTES;
 
 use super::packet::{MAX_FRAME_BYTES, MAX_VCS, Packet};
@@ -66,7 +65,7 @@ pub struct PacketWire<P> {
 
 impl<P: Packet> PacketEnd<P> {
     /// The layout of its frames.
-    pub const LAYOUT: LaneLayout = LaneLayout::plain(P::KIND);
+    pub const LAYOUT: LaneLayout = LaneLayout::plain(P::KIND, P::LANES);
 
     /// Packets of `vc` that may be pushed now.
     #[inline]
@@ -220,10 +219,6 @@ impl<P: Packet> Wire for PacketWire<P> {
     // Each packet arrived whole or not, so there is no partial state to discard.
     fn lanes_changed(&mut self, _: &mut Common, _: &mut PacketInput<P>) {}
 
-    fn max_degrades(&self) -> u32 {
-        ALL_LANES.count_ones() - 1
-    }
-
     fn on_frame(end: &mut LinkEnd<Self>, now: Time, frame: &Frame<'_>) -> Result<(), FrameError> {
         if frame.bytes().len() != frame::frame_len::<P>(frame.units(P::KIND)?) {
             return Err(FrameError::BadLength);
@@ -233,7 +228,7 @@ impl<P: Packet> Wire for PacketWire<P> {
         bytes.clear();
         bytes.extend_from_slice(frame.bytes());
         let cable = &link.handshake.cable;
-        swizzle_area_back(&mut bytes[PLAIN_AT..], frame.header().lanes, cable);
+        P::LANES.swizzle_area_back(&mut bytes[PLAIN_AT..], frame.header().lanes, cable);
         end.read(now, frame.header(), &bytes);
         end.parts_mut().0.scratch = bytes;
         Ok(())

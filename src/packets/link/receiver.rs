@@ -129,12 +129,12 @@ impl Receiver {
             }
             let Some(packet) = carried.read::<P>() else {
                 link.counters.rx_crc_errors += 1;
-                link.unit_rejected(number, carried.words());
+                link.unit_rejected(number, carried.words(P::LANES));
                 (self.missing, readable) = (true, false);
                 break;
             };
             if link.lanes.waits() {
-                link.unit_accepted(number, carried.words());
+                link.unit_accepted(number, carried.words(P::LANES));
             }
             let vc = packet.vc();
             // Reject a packet without a buffer: no correct peer sends one, and a correct peer

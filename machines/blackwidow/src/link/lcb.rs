@@ -2,7 +2,6 @@
 
 use phitwire_framing::carrier::frame::{Frame, FrameError};
 use phitwire_framing::carrier::lane_layout::LaneLayout;
-use phitwire_framing::carrier::lanes::ALL_LANES;
 use phitwire_framing::carrier::number::PacketNumber;
 use phitwire_framing::carrier::training::Training;
 use phitwire_framing::yarc::control::{ControlWord, LinkStatus};
@@ -192,10 +191,6 @@ impl Wire for PhitWire {
 
     fn was_trained(&mut self, _: &mut Common, _: &Training) {
         self.rx.rejects_in_row = 0;
-    }
-
-    fn max_degrades(&self) -> u32 {
-        ALL_LANES.count_ones() - 1
     }
 
     fn on_frame(end: &mut Lcb, now: Time, frame: &Frame<'_>) -> Result<(), FrameError> {

@@ -14,6 +14,7 @@
 
 use phitwire_framing::yarc::control::VC_ACK_MASK;
 use phitwire_framing::yarc::packet::MAX_PACKET_PHITS;
+use phitwire_framing::yarc::phit::LANES;
 
 use phitwire::link::LinkStandard;
 use phitwire::link::credits::CREDIT_BITS;
@@ -41,6 +42,7 @@ pub use output_credits::OutputCredits;
 
 /// The standard of all links of a BlackWidow network.
 pub const STANDARD: LinkStandard = LinkStandard {
+    lanes: LANES,
     rates: &rates::ALL,
     max_packet_phits: MAX_PACKET_PHITS as u8,
 };

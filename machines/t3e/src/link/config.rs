@@ -1,15 +1,19 @@
 //! Configuration of a link end.
 
+use phitwire_framing::carrier::lanes::Lanes;
 use phitwire_framing::t3e::flit::{VCS, vc};
 use phitwire_framing::t3e::packet::MAX_PACKET_FLITS;
 
 use phitwire::link::{LaneRate, LinkConfig, LinkStandard};
 
+/// Lanes of the carrier. The machine's 14 wires exist only for noise.
+pub const CARRIER_LANES: Lanes = Lanes::new(3, 24);
 /// A link moves 14 bits 375 million times a second (T3E sec. 1): three lanes of the carrier provide
 /// the same rate.
 pub const RATE: LaneRate = LaneRate::new(14, 1_750_000_000);
 /// Properties shared by all links.
 pub const STANDARD: LinkStandard = LinkStandard {
+    lanes: CARRIER_LANES,
     rates: &[RATE],
     max_packet_phits: 22,
 };

@@ -11,7 +11,7 @@ use phitwire_framing::t3e::header::{Command, Header, Name};
 use phitwire_framing::t3e::packet::{PacketBuf, Request};
 use proptest::prelude::*;
 
-use crate::link::{BurstPacket, Depths, FlitEnd, FlitInput, FlitLinkConfig, RATE};
+use crate::link::{BurstPacket, CARRIER_LANES, Depths, FlitEnd, FlitInput, FlitLinkConfig, RATE};
 use phitwire::link::common::Common;
 use phitwire::link::testing::rig::{self, A, B, FRAME_BYTES, Link};
 use phitwire::link::{
@@ -99,6 +99,7 @@ impl Link for Flits {
     const ID_BITS: u32 = 24;
     const PROCESSES: u32 = 1 << 6;
     const STANDARD: LinkStandard = LinkStandard {
+        lanes: CARRIER_LANES,
         rates: &[RATE, SLOWER],
         max_packet_phits: 22,
     };

@@ -2,12 +2,11 @@
 //! that put and get.
 
 use phitwire_framing::carrier::frame::{CHECK_BYTES, LinkEnd, checksum, parse};
-use phitwire_framing::carrier::lanes::WORD_BYTES;
 use phitwire_framing::t3e::burst::Burst;
 use phitwire_framing::t3e::flit::{FlitKind, VCS};
 use phitwire_framing::t3e::header::Header;
 
-use crate::link::{Depths, FlitLinkConfig, STANDARD};
+use crate::link::{CARRIER_LANES, Depths, FlitLinkConfig, STANDARD};
 use crate::pe::{E_REGISTERS, Pe, PeConfig};
 use phitwire::link::{EndName, LinkConfig};
 use phitwire::nic::Incarnation;
@@ -122,7 +121,7 @@ impl Pair {
 /// The lengths in flits of the packets in frames; `None` if a check fails or a packet's length does
 /// not match its header.
 fn lengths(frames: &[Vec<u8>]) -> Option<Vec<usize>> {
-    let burst_bytes = (Burst::BYTES + CHECK_BYTES).next_multiple_of(WORD_BYTES);
+    let burst_bytes = (Burst::BYTES + CHECK_BYTES).next_multiple_of(CARRIER_LANES.word_bytes());
     let mut lengths = Vec::new();
     // By channel: index of the latest packet in `lengths`, and its expected length.
     let mut open = [None; VCS];
