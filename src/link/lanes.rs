@@ -8,12 +8,9 @@ use super::counters::LinkCounters;
 /// Consecutive training frames without a recognisable pattern on a lane before it counts as lost.
 const LOST_AFTER: u8 = 4;
 
-/// Maximum number of 24-bit words in a unit with one check: a set has 18, a packet up to 19.
-pub const MAX_UNIT_WORDS: usize = 19;
-
 /// Words kept of a rejected copy. The beginning of a longer unit, such as another machine's packet,
 /// suffices to compare lanes.
-const MAX_COPY_WORDS: usize = 24;
+pub const MAX_COPY_WORDS: usize = 24;
 
 /// Rejected copies kept. A packet link waits for the missing packet, so it has at most one.
 const MAX_COPIES: usize = 16;

@@ -4,7 +4,7 @@ use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
 use phitwire_framing::carrier::lanes::{Lanes, MAX_LANES, Permutation};
 use phitwire_framing::carrier::training::{Training, TrainingPattern, name_bytes, name_str};
 
-use super::config::{EndName, LinkConfig, LinkProfile, MAX_CREDIT_PHITS};
+use super::config::{EndName, LinkConfig, LinkProfile, MAX_CREDITS};
 use super::event::LinkState;
 use super::lane_rate::LaneRate;
 use crate::time::{Duration, Time};
@@ -444,7 +444,7 @@ fn judge_offer(config: &LinkConfig, terms: &Terms, training: &Training) -> Resul
         ));
     }
     for credits in training.credits {
-        if credits < max_packet.into() || credits > MAX_CREDIT_PHITS {
+        if credits < max_packet.into() || credits > MAX_CREDITS {
             return Err(format!("its input buffer of {credits} phits is invalid"));
         }
     }

@@ -20,7 +20,7 @@ pub mod transfer;
 mod transfer_end;
 
 pub use counters::TransferNicCounters;
-pub use link::{PacketEnd, PacketInput};
+pub use link::{PacketDepths, PacketEnd, PacketInput, PacketLinkConfig};
 pub use model::{PacketModel, PacketTerminal};
 pub use nic::{PacketNic, PacketNicConfig, TransferNic, TransferNicConfig};
 pub use packet::{MAX_VCS, Packet};

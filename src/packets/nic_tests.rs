@@ -8,7 +8,7 @@ use crate::link::testing::rig::{A, B, config};
 use crate::link::{LaneRate, LinkProfile, LinkStandard};
 use crate::nic::{Abilities, RunPhase, TrafficSpec, Ways};
 pub(crate) use crate::packets::link::tests::{Rig, Sample};
-use crate::packets::{Packet, TransferPacket};
+use crate::packets::{Packet, PacketDepths, PacketLinkConfig, TransferPacket};
 use crate::sim::{Fabric, LinkSpec, NodeId};
 
 /// Path selections for packets with a choice.
@@ -81,7 +81,6 @@ impl<const VCS: usize> Sample for TestPacket<VCS> {
     const STANDARD: LinkStandard = LinkStandard {
         lanes: Self::LANES,
         rates: &[LaneRate::new(8, 6_250_000_000)],
-        max_packet_phits: 8,
     };
 
     fn sample(_: usize, _: u32) -> Self {
@@ -105,7 +104,10 @@ pub(super) fn told<const VCS: usize>(end: usize, answers: usize) -> PacketNicCon
     PacketNicConfig {
         number: end as u16,
         nics: 2,
-        link: link.build().expect("the profile is valid"),
+        link: PacketLinkConfig {
+            link: link.build().expect("the profile is valid"),
+            depths: PacketDepths::new(4, 128),
+        },
         memory_bytes: 1 << 20,
         outstanding: 64,
         answers,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use phitwire_framing::carrier::frame::FrameHeader;
 
-use super::rig::{A, B, FRAME_BYTES, Link, live, made};
+use super::rig::{A, B, FRAME_BYTES, Link, config, live};
 use crate::kit::Attendance;
 use crate::link::testing::end::{Drain, End};
 use crate::link::{DownReason, LinkCounters, LinkEvent, LinkView, NodeLink};
@@ -219,7 +219,8 @@ impl<L: Link> Pair<L> {
         let number = self.ends[end].number + 1;
         let profile = self.ends[end].lcb.config().profile().clone();
         let frame_bytes = self.ends[end].frame_bytes;
-        let config = made::<L>(end, epoch, profile);
+        let builder = config::<L>(end).epoch(epoch).profile(profile);
+        let config = L::again(&self.ends[end].lcb, builder);
         self.ends[end] = End::new(config, self.now, frame_bytes).incarnation(number);
         self.ends[1 - end].gaps_allowed = true;
     }

@@ -50,7 +50,6 @@ impl<const COUNT: usize> Sample for Two<COUNT> {
             LaneRate::new(8, 6_250_000_000),
             LaneRate::new(9, 3_125_000_000),
         ],
-        max_packet_phits: 8,
     };
 
     fn sample(vc: usize, id: u32) -> Self {

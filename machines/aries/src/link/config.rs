@@ -115,8 +115,7 @@ pub struct AriesLinkConfig {
 }
 
 impl AriesLinkConfig {
-    /// A link end with the configuration `link` (its times, not its phits), the depths of `sets`
-    /// and default registers.
+    /// A link end with the configuration `link`, the depths of `sets` and default registers.
     ///
     /// # Errors
     /// [`LinkConfigError::OutOfRange`], also for a rate that Aries does not have.

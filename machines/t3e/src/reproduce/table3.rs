@@ -6,11 +6,12 @@ use phitwire_framing::t3e::burst::Burst;
 use phitwire_framing::t3e::flit::{FlitKind, VCS};
 use phitwire_framing::t3e::header::Header;
 
-use crate::link::{CARRIER_LANES, Depths, FlitLinkConfig, STANDARD};
+use crate::link::{CARRIER_LANES, CARRIER_LIVE, Depths, FlitLinkConfig, STANDARD};
 use crate::pe::{E_REGISTERS, Pe, PeConfig};
 use phitwire::link::{EndName, LinkConfig};
 use phitwire::nic::Incarnation;
 use phitwire::node::Node as _;
+use phitwire::packets::PacketLinkConfig;
 use phitwire::packets::transfer::{Kind, Transfer};
 use phitwire::reproduce::{Kind as Evidence, Row, Source, Table, Tolerance};
 use phitwire::time::{Duration, Time};
@@ -48,7 +49,10 @@ fn processor(number: u16) -> Result<Pe, String> {
     };
     let carrier = LinkConfig::builder(STANDARD, 0, end, name(number), name(1 - number));
     let link = FlitLinkConfig {
-        carrier: carrier.build().map_err(|error| error.to_string())?,
+        carrier: PacketLinkConfig {
+            link: carrier.build().map_err(|error| error.to_string())?,
+            depths: CARRIER_LIVE,
+        },
         depths: Depths::LIVE,
         corrects: true,
     };
