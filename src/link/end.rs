@@ -10,7 +10,7 @@ use super::account::EndAccount;
 use super::common::Common;
 use super::event::{DownReason, LinkEvent, LinkState};
 use super::fault::LinkFault;
-use super::node_link::{LinkView, NodeLink};
+use super::node_link::{LinkView, MAX_VCS, NodeLink};
 use super::receive_buffer::ReceiveBuffer;
 use super::wire::Wire;
 use crate::time::{Duration, Time};
@@ -102,6 +102,12 @@ impl<W: Wire> NodeLink for LinkEnd<W> {
     const VC_NAMES: &'static [&'static str] = W::VC_NAMES;
 
     fn new(config: W::Config, now: Time) -> Self {
+        const {
+            assert!(
+                W::VC_NAMES.len() <= MAX_VCS,
+                "arrays have no room for more channels: see `link::MAX_VCS`"
+            );
+        }
         let (common, wire, input) = W::made(config, now);
         assert!(!common.is_active(), "an end begins in training");
         assert_eq!(

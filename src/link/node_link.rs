@@ -13,6 +13,10 @@ use super::fault::LinkFault;
 use super::receive_buffer::{Change, ReceiveBuffer};
 use crate::time::{Duration, Time};
 
+/// Maximum number of virtual channels of a link: receivers and simulations keep numbers for each in
+/// arrays of this length.
+pub const MAX_VCS: usize = 8;
+
 /// One end of a link of any machine, as seen from outside its node.
 pub trait LinkView {
     /// The state that all link ends have.

@@ -23,7 +23,7 @@ pub use counters::TransferNicCounters;
 pub use link::{PacketDepths, PacketEnd, PacketInput, PacketLinkConfig};
 pub use model::{PacketModel, PacketTerminal};
 pub use nic::{PacketNic, PacketNicConfig, TransferNic, TransferNicConfig};
-pub use packet::{MAX_VCS, Packet};
+pub use packet::Packet;
 pub use post::{Completion, Outcome, PostError};
 pub use transfer::Transfer;
 pub use transfer_end::{Malformed, TransferEnd, TransferPacket};

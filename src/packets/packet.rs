@@ -5,8 +5,6 @@ use core::fmt::Debug;
 use phitwire_framing::carrier::frame::FrameKind;
 use phitwire_framing::carrier::lanes::Lanes;
 
-/// Maximum number of virtual channels of a link.
-pub const MAX_VCS: usize = 8;
 /// UDP payload of an Ethernet frame in bytes.
 pub(super) const MAX_FRAME_BYTES: usize = 1_472;
 
@@ -47,7 +45,7 @@ pub trait Packet: Copy + Debug + Eq + Send + Sync + 'static {
     const LINK: &'static str;
     /// Bytes of a packet in a frame; a frame with one must fit into an Ethernet frame.
     const BYTES: usize;
-    /// Virtual channels of a link, 1 to [`MAX_VCS`].
+    /// Virtual channels of a link, 1 to [`MAX_VCS`](crate::link::MAX_VCS).
     const VCS: usize = 1;
 
     /// Virtual channel of the packet, below [`VCS`](Self::VCS).

@@ -13,7 +13,8 @@ use phitwire_framing::carrier::frame::{
 };
 use phitwire_framing::carrier::lanes::Lanes;
 
-use crate::packets::packet::{MAX_VCS, Packet};
+use crate::link::MAX_VCS;
+use crate::packets::packet::Packet;
 
 /// Flag: the sender misses a packet.
 const MISSING: u64 = 1;

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
+use crate::link::MAX_VCS;
 use crate::link::ReceiveBuffer;
-use crate::packets::packet::{MAX_VCS, Packet};
+use crate::packets::packet::Packet;
 
 /// The input buffer of a link.
 #[derive(Debug)]

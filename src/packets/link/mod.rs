@@ -21,11 +21,11 @@ use phitwire_framing::carrier::frame::{Frame, FrameError, FrameHeader, PLAIN_AT}
 use phitwire_framing::carrier::lane_layout::LaneLayout;
 use phitwire_framing::carrier::training::TRAINING_BYTES;
 
-use super::packet::{MAX_FRAME_BYTES, MAX_VCS, Packet};
+use super::packet::{MAX_FRAME_BYTES, Packet};
 use crate::link::common::{BAD_WORDS_UNTIL_DOUBT, Common};
 use crate::link::outgoing::Outgoing;
 use crate::link::training::{Offer, Terms};
-use crate::link::{EndAccount, Glance, LinkEnd, LinkView as _, Units, Wire};
+use crate::link::{EndAccount, Glance, LinkEnd, LinkView as _, MAX_VCS, Units, Wire};
 use crate::time::{Duration, Time};
 use receiver::Receiver;
 use sender::Sender;

@@ -2,8 +2,9 @@
 
 use super::frame::{Carried, Control};
 use super::input::PacketInput;
+use crate::link::MAX_VCS;
 use crate::link::common::Common;
-use crate::packets::packet::{MAX_VCS, Packet};
+use crate::packets::packet::Packet;
 use crate::time::{Duration, Time};
 
 /// Receiving state of a session.

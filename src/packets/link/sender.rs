@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use super::frame::Control;
+use crate::link::MAX_VCS;
 use crate::link::outgoing::Outgoing;
-use crate::packets::packet::{MAX_VCS, Packet};
+use crate::packets::packet::Packet;
 use crate::time::{Duration, Time};
 
 /// Sending state of a session.
