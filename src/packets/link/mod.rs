@@ -200,6 +200,10 @@ impl<P: Packet> Wire for PacketWire<P> {
 
     fn end(&mut self, link: &mut Common, _: &mut PacketInput<P>) -> u64 {
         self.given_up = self.tx.stop();
+        debug_assert!(
+            self.given_up.len() as u64 <= link.counters.tx_packets - link.counters.tx_acked_packets,
+            "what is given up was taken and not acknowledged"
+        );
         let discarded = self.given_up.len() as u64;
         link.counters.tx_discarded_packets += discarded;
         discarded
@@ -273,6 +277,7 @@ impl<P: Packet> Wire for PacketWire<P> {
         };
         let due = self.tx.due(most);
         let (count, lanes) = (due.len(), link.out.lanes);
+        debug_assert!(lanes & !P::LANES.all() == 0, "the link has these lanes");
         // A path that drops long frames must not drop the probe.
         let question = link.out.wants_probe && count == 0;
         let control = frame::Control {

@@ -37,6 +37,10 @@ impl Receiver {
         delay: Duration,
         now: Time,
     ) -> Self {
+        debug_assert!(
+            limits.iter().all(|limit| *limit <= buffers),
+            "no more buffers are free than there are"
+        );
         Self {
             tell: now,
             asked: false,
@@ -100,7 +104,8 @@ impl Receiver {
             self.told
                 .iter()
                 .zip(self.limits)
-                .all(|(told, limit)| *told <= limit)
+                .all(|(told, limit)| *told <= limit),
+            "limits only grow"
         );
         (self.told, self.tell, self.asked) = (self.limits, Time::NEVER, false);
         self.asked_for = self.missing();
@@ -153,6 +158,13 @@ impl Receiver {
             self.taken[vc] += 1;
             link.counters.rx_packets += 1;
         }
+        debug_assert!(
+            self.taken
+                .iter()
+                .zip(self.limits)
+                .all(|(n, limit)| *n <= limit),
+            "every packet has its buffer"
+        );
         debug_assert_eq!(
             self.expected,
             self.taken.iter().sum::<u64>(),

@@ -76,6 +76,7 @@ impl Injector {
 
     /// Inverts the bits of `mask` in one of the set's words on `lane`.
     fn strike(&mut self, set: &mut SetBytes, lanes: u8, lane: u8, mask: u16) {
+        debug_assert!(lanes >> lane & 1 == 1, "only a lane in use is struck");
         let active = u64::from(lanes.count_ones());
         let index = u64::from((lanes & ((1 << lane) - 1)).count_ones());
         let words = SET_BYTES as u64 * 8 / active / WORD;

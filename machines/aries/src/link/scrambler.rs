@@ -36,6 +36,7 @@ impl Scrambler {
     }
 
     fn compute(&mut self, lanes: u8) {
+        debug_assert!(lanes & !LANES.all() == 0, "the link has these lanes");
         self.lanes = lanes & LANES.all();
         let mut pattern = [0; SET_BYTES];
         let mut states = self.seeds.map(|seed| seed & 0x7fff);
