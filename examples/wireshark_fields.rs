@@ -122,9 +122,9 @@ fn carrier(to: &mut Lua) {
     to.number("header_bytes", frame::HEADER_BYTES);
     to.number("check_bytes", frame::CHECK_BYTES);
     to.number("plain_at", frame::PLAIN_AT);
-    to.number("word_bytes", lanes::WORD_BYTES);
-    to.number("word_bits", lanes::WORD_BITS);
-    to.number("lanes", lanes::LANES);
+    to.number("word_bytes", phit::LANES.word_bytes());
+    to.number("word_bits", phit::LANES.word_bits());
+    to.number("lanes", phit::LANES.count());
     to.number("number_bits", number::PacketNumber::BITS);
     to.number("kind_at", frame::KIND_AT);
     to.table("header", |to| {

@@ -2,8 +2,17 @@
 
 use crate::time::{Duration, Time};
 
-/// A port of a node, by its physical number (router: 0..64; NIC: its slices).
+/// A port of a node, by its physical number (router: below [`MAX_PORTS`]; NIC: its slices).
 pub type PortId = u8;
+
+/// Maximum number of ports of a node. Sets of ports are masks with a bit for each, here
+/// ([`Node::ready_ports`]), in chips and in drivers; all of them take the bound from here.
+pub const MAX_PORTS: usize = u64::BITS as usize;
+
+const _: () = assert!(
+    MAX_PORTS <= PortId::MAX as usize,
+    "a port id holds every port, and one more value for none"
+);
 
 /// Purpose of a wakeup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +66,7 @@ pub trait Node {
     /// Events for the maintenance controller or the local user.
     type Event;
 
-    /// Number of ports; valid port ids are below it.
+    /// Number of ports, at most [`MAX_PORTS`]; valid port ids are below it.
     fn ports(&self) -> usize;
 
     /// Receives one link frame, without Ethernet or UDP header, on `port`.

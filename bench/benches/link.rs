@@ -6,7 +6,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use joined::{Joined, links};
 use phitwire::link::NodeLink;
 use phitwire::time::{Duration, Time};
-use phitwire_blackwidow::link::{Lcb, STANDARD};
+use phitwire_blackwidow::link::{Lcb, PhitLinkConfig, PhitProfile, STANDARD};
 use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{EopStatus, Vc};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
@@ -34,7 +34,10 @@ impl joined::End for End {
 }
 
 fn pair(frame_bytes: usize) -> Joined<End> {
-    let end = |config| End(Lcb::new(config, Time::ZERO));
+    let end = |link| {
+        let config = PhitLinkConfig::new(link, PhitProfile::live(), 19).expect("a ready profile");
+        End(Lcb::new(config, Time::ZERO))
+    };
     Joined::up(links(STANDARD).map(end), frame_bytes)
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use phitwire::chip::RegisterError;
 use phitwire::device::{Device, DeviceError, DeviceEvent, LinkFault, LinkView, RegisterName};
 use phitwire::link::{DownReason, ErrorInjection, LinkCounters, LinkEvent, LinkState};
-use phitwire::node::{Node, PortId, WakeReason, Wakeup};
+use phitwire::node::{MAX_PORTS, Node, PortId, WakeReason, Wakeup};
 use phitwire::time::{Duration, Time};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -99,7 +99,9 @@ impl From<Failure> for Refusal {
 impl LiveDevice {
     /// `device` on clean cables. `seed` is for the noise of later faults.
     pub fn new(device: Box<dyn Device>, seed: u64) -> Self {
-        let (why, wires) = (vec![None; device.ports()], vec![None; device.ports()]);
+        let ports = device.ports();
+        assert!(ports <= MAX_PORTS, "masks of ports have {MAX_PORTS} bits");
+        let (why, wires) = (vec![None; ports], vec![None; ports]);
         Self {
             device,
             noise: Noise::new(seed),

@@ -4,7 +4,6 @@ use phitwire::link::impair::{LaneNoise, Probability};
 use phitwire::node::PortId;
 use phitwire::rng::Rng;
 use phitwire_framing::carrier::lane_layout::LaneLayout;
-use phitwire_framing::carrier::lanes::LANES;
 
 /// The noise on a node's cables, by lane, in the sending direction.
 ///
@@ -12,7 +11,7 @@ use phitwire_framing::carrier::lanes::LANES;
 /// it.
 #[derive(Debug)]
 pub struct Noise {
-    ports: Vec<[Option<LaneNoise>; LANES]>,
+    ports: Vec<Vec<Option<LaneNoise>>>,
     /// Bit mask of the ports with noise on any lane.
     noisy: u64,
     /// Bits flipped by noise that has been turned off.
@@ -42,17 +41,17 @@ impl Noise {
         lane: u8,
         per_bit: Probability,
     ) -> Result<(), String> {
-        if usize::from(lane) >= LANES {
+        let count = layout.lanes().count();
+        if usize::from(lane) >= count {
             return Err(format!(
                 "lane {lane} does not exist: lanes are 0 to {}",
-                LANES - 1
+                count - 1
             ));
         }
-        if self.ports.len() <= usize::from(port) {
-            self.ports
-                .resize(usize::from(port) + 1, [const { None }; LANES]);
-        }
+        let ports = self.ports.len().max(usize::from(port) + 1);
+        self.ports.resize_with(ports, Vec::new);
         let lanes = &mut self.ports[usize::from(port)];
+        lanes.resize_with(count, || None);
         let stream = u64::from(port) << 8 | u64::from(lane);
         let noise = (per_bit != Probability::ZERO)
             .then(|| LaneNoise::new(layout, lane, per_bit, Rng::new(self.seed, stream)));

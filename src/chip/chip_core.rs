@@ -29,7 +29,7 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
     type Registers;
     type Event: Into<DeviceEvent>;
 
-    /// Ports of the chip, at most 64.
+    /// Ports of the chip, at most [`MAX_PORTS`](crate::node::MAX_PORTS).
     const PORTS: usize;
     /// Cycle time, in emulated picoseconds.
     const CYCLE_PS: u64;

@@ -14,15 +14,11 @@ pub struct Links<E: NodeLink> {
 impl<E: NodeLink> Links<E> {
     /// The links of a chip with ports below `ports`, training from `now`. A nonexistent or repeated
     /// port in `configured` is ignored.
-    ///
-    /// # Panics
-    /// If there are more than 64 ports.
     pub(super) fn new(
         ports: usize,
         configured: impl IntoIterator<Item = (PortId, E::Config)>,
         now: Time,
     ) -> Self {
-        assert!(ports <= 64, "a chip has at most 64 ports");
         let mut links = Self {
             ports: (0..ports).map(|_| None).collect(),
             in_use: 0,

@@ -8,7 +8,7 @@ use super::{Grain, RouterClock};
 use crate::device::RegisterError;
 use crate::kit::{Deadlines, bits};
 use crate::link::{LinkEvent, NodeLink, ReceiveBuffer};
-use crate::node::{Node, PortId, WakeReason, Wakeup};
+use crate::node::{MAX_PORTS, Node, PortId, WakeReason, Wakeup};
 use crate::time::{Duration, Time};
 
 /// Maximum number of queued link events; further ones are lost and counted.
@@ -54,6 +54,12 @@ pub struct Chip<C: ChipCore> {
 impl<C: ChipCore> Chip<C> {
     /// A chip whose links begin to train at `now`.
     pub fn new(config: ChipConfig<C::Registers, LinkConfigOf<C>>, now: Time) -> Self {
+        const {
+            assert!(
+                C::PORTS <= MAX_PORTS,
+                "masks of ports have no more bits: see `node::MAX_PORTS`"
+            );
+        }
         let core = C::new(&config);
         let links = Links::new(C::PORTS, config.ports, now);
         let mut chip = Self {

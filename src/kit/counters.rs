@@ -4,7 +4,8 @@
 ///
 /// The struct gets `for_each` (name and value of every counter, in declaration order), `add`,
 /// `COUNT`, and `name` and `nth` by position in that order. Counters of similar parts may follow a
-/// semicolon, as an array with a name per part; they are reported last and have no position.
+/// semicolon, as an array with a name per part. They have no position, and `for_each_part` visits
+/// as many of them as there are parts.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! counters {
@@ -29,8 +30,22 @@ macro_rules! counters {
             /// Calls `visit` with the name and value of every counter, in a fixed order.
             pub fn for_each(&self, mut visit: impl FnMut(&'static str, u64)) {
                 $(visit(stringify!($name), self.$name);)+
-                $([$($part),+].into_iter().zip(self.$parts).for_each(|(part, n)| visit(part, n));)?
             }
+
+            $(
+                /// Names of the counters of parts.
+                pub const PARTS: &'static [&'static str] = &[$($part),+];
+
+                /// Calls `visit` with the name and value of the counter of each of `count` parts.
+                pub fn for_each_part(
+                    &self,
+                    count: usize,
+                    mut visit: impl FnMut(&'static str, u64),
+                ) {
+                    let parts = Self::PARTS.iter().zip(self.$parts).take(count);
+                    parts.for_each(|(part, n)| visit(part, n));
+                }
+            )?
 
             /// Adds the counters of another part.
             pub fn add(&mut self, other: &Self) {
@@ -75,8 +90,11 @@ mod tests {
         three.add(&part(0, 2, [2, 1]));
         let mut told = Vec::new();
         three.for_each(|name, value| told.push((name, value)));
-        let expected = [("one", 1), ("two", 2), ("left_side", 3), ("right_side", 4)];
-        assert_eq!(told, expected);
+        assert_eq!(told, [("one", 1), ("two", 2)]);
+        three.for_each_part(1, |name, value| told.push((name, value)));
+        assert_eq!(told[2..], [("left_side", 3)]);
+        three.for_each_part(2, |name, value| told.push((name, value)));
+        assert_eq!(told[3..], [("left_side", 3), ("right_side", 4)]);
         for (index, &(name, value)) in told.iter().enumerate() {
             let has_position = index < Three::COUNT;
             assert_eq!(Three::name(index), has_position.then_some(name));

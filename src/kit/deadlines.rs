@@ -1,25 +1,28 @@
 //! The deadlines of a chip's ports; the earliest is always known.
 
+use crate::node::MAX_PORTS;
 use crate::time::Time;
 
-/// Number of deadlines.
-const PLACES: usize = 64;
+const _: () = assert!(
+    MAX_PORTS.is_power_of_two(),
+    "the tree of deadlines has a leaf for every port"
+);
 
-/// Up to 64 numbered deadlines as a tournament tree: each inner node holds the earlier of its two
+/// One deadline per port as a tournament tree: each inner node holds the earlier of its two
 /// children, so the root holds the earliest of all.
 ///
-/// Setting a deadline costs at most six comparisons, one per level.
+/// Setting a deadline costs at most one comparison per level, of which there are six.
 #[derive(Clone, Debug)]
 pub(crate) struct Deadlines {
     /// The root is at 1, the children of `n` at `2 n` and `2 n + 1`; the leaves are the deadlines.
-    nodes: Box<[Time; 2 * PLACES]>,
+    nodes: Box<[Time; 2 * MAX_PORTS]>,
 }
 
 impl Default for Deadlines {
     /// Starts without deadlines.
     fn default() -> Self {
         Self {
-            nodes: Box::new([Time::NEVER; 2 * PLACES]),
+            nodes: Box::new([Time::NEVER; 2 * MAX_PORTS]),
         }
     }
 }
@@ -28,11 +31,11 @@ impl Deadlines {
     /// Sets deadline `number`; [`Time::NEVER`] clears it.
     ///
     /// # Panics
-    /// If `number` is 64 or more.
+    /// If `number` is not below [`MAX_PORTS`].
     #[inline]
     pub(crate) fn set(&mut self, number: usize, at: Time) {
-        assert!(number < PLACES, "deadline {number} of {PLACES}");
-        let mut node = PLACES + number;
+        assert!(number < MAX_PORTS, "deadline {number} of {MAX_PORTS}");
+        let mut node = MAX_PORTS + number;
         self.nodes[node] = at;
         while node > 1 {
             let earlier = self.nodes[node].min(self.nodes[node ^ 1]);
@@ -55,7 +58,7 @@ impl Deadlines {
     pub(crate) fn due(&self, now: Time) -> u64 {
         let mut due = u64::from(self.earliest() <= now);
         let mut width = 2;
-        while due != 0 && width <= PLACES {
+        while due != 0 && width <= MAX_PORTS {
             due = self.due_below(now, due, width);
             width *= 2;
         }
@@ -82,7 +85,7 @@ mod tests {
     use crate::rng::Rng;
 
     /// Due ports, by a scan of every deadline.
-    fn due(model: &[Time; PLACES], now: Time) -> u64 {
+    fn due(model: &[Time; MAX_PORTS], now: Time) -> u64 {
         (model.iter().enumerate())
             .fold(0, |due, (number, at)| due | u64::from(*at <= now) << number)
     }
@@ -91,10 +94,10 @@ mod tests {
     fn it_is_what_looking_at_every_deadline_is() {
         let mut rng = Rng::new(17, 0);
         let mut deadlines = Deadlines::default();
-        let mut model = [Time::NEVER; PLACES];
+        let mut model = [Time::NEVER; MAX_PORTS];
         let mut several = 0;
         for _ in 0..100_000 {
-            let number = rng.below(PLACES as u64) as usize;
+            let number = rng.below(MAX_PORTS as u64) as usize;
             let at = match rng.below(5) {
                 0 => Time::NEVER,
                 1 => Time::from_ps(rng.below(20)),
@@ -123,7 +126,7 @@ mod tests {
         let mut deadlines = Deadlines::default();
         assert_eq!(deadlines.earliest(), Time::NEVER);
         assert_eq!(deadlines.due(Time::from_ns(1_000_000)), 0);
-        for number in 0..PLACES {
+        for number in 0..MAX_PORTS {
             let at = Time::from_ns(7);
             deadlines.set(number, at);
             assert_eq!((deadlines.earliest(), deadlines.due(at)), (at, 1 << number));
@@ -136,7 +139,7 @@ mod tests {
     #[test]
     fn all_can_be_due_at_once() {
         let mut deadlines = Deadlines::default();
-        (0..PLACES).for_each(|number| deadlines.set(number, Time::ZERO));
+        (0..MAX_PORTS).for_each(|number| deadlines.set(number, Time::ZERO));
         assert_eq!(deadlines.due(Time::ZERO), u64::MAX);
     }
 

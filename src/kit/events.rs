@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::node::MAX_PORTS;
+
 /// Recent events not yet fetched, up to a fixed number: a new event displaces the oldest.
 #[derive(Clone, Debug)]
 pub struct Events<E> {
@@ -81,11 +83,17 @@ impl<E: Interrupt> Interrupts<E> {
     pub const ROOM: usize = 256;
 
     /// Queues an event, unless it is redundant or the queue is full.
+    ///
+    /// # Panics
+    /// If a port is not below [`MAX_PORTS`].
     #[cold]
     pub fn push(&mut self, event: E) {
+        if let Wait::First(_, port) = event.wait() {
+            assert!(usize::from(port) < MAX_PORTS, "a chip has no port {port}");
+        }
         match event.wait() {
-            Wait::First(kind, port) if self.first[kind] >> (port % 64) & 1 != 0 => return,
-            Wait::First(kind, port) => self.first[kind] |= 1 << (port % 64),
+            Wait::First(kind, port) if self.first[kind] >> port & 1 != 0 => return,
+            Wait::First(kind, port) => self.first[kind] |= 1 << port,
             Wait::Each if self.each == Self::ROOM => return self.lost += 1,
             Wait::Each => self.each += 1,
             Wait::Last => self.queue.retain(|waiting| *waiting != event),
@@ -97,7 +105,7 @@ impl<E: Interrupt> Interrupts<E> {
     pub fn pop(&mut self) -> Option<E> {
         let event = self.queue.pop_front()?;
         match event.wait() {
-            Wait::First(kind, port) => self.first[kind] &= !(1 << (port % 64)),
+            Wait::First(kind, port) => self.first[kind] &= !(1 << port),
             Wait::Each => self.each -= 1,
             Wait::Last => {}
         }

@@ -1,10 +1,8 @@
 //! Forward-progress timers of the output virtual channels of a chip.
 
 use super::tiles::boxed;
+use crate::node::MAX_PORTS;
 use crate::time::{Duration, Time};
-
-/// Maximum number of outputs of a chip.
-const OUTPUTS: usize = 64;
 
 /// A countdown per output and virtual channel. It runs while something waits for the output and
 /// restarts when something leaves.
@@ -18,7 +16,7 @@ pub struct ForwardProgress<const VCS: usize> {
     running: [u64; VCS],
     any: bool,
     /// When the countdown of (virtual channel, output) began.
-    since: Box<[[Time; OUTPUTS]; VCS]>,
+    since: Box<[[Time; MAX_PORTS]; VCS]>,
     /// Time of the next check, not later than the earliest expiry.
     next_check: Time,
 }
@@ -36,7 +34,7 @@ impl<const VCS: usize> ForwardProgress<VCS> {
             dilation: 1,
             running: [0; VCS],
             any: false,
-            since: boxed([Time::ZERO; OUTPUTS]),
+            since: boxed([Time::ZERO; MAX_PORTS]),
             next_check: Time::NEVER,
         }
     }
@@ -91,7 +89,7 @@ impl<const VCS: usize> ForwardProgress<VCS> {
     fn expire(&mut self, now: Time) -> [u64; VCS] {
         let (mut next, mut expired) = (Time::NEVER, [0; VCS]);
         for (vc, expired) in expired.iter_mut().enumerate() {
-            for output in (0..OUTPUTS).filter(|output| self.running[vc] >> output & 1 != 0) {
+            for output in (0..MAX_PORTS).filter(|output| self.running[vc] >> output & 1 != 0) {
                 let expiry = self.since[vc][output] + self.timeout;
                 if expiry > now {
                     next = next.min(expiry);

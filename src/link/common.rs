@@ -2,7 +2,6 @@
 //! counters, events.
 
 use phitwire_framing::carrier::frame::{FrameHeader, FrameKind};
-use phitwire_framing::carrier::lanes::swizzle_area;
 use phitwire_framing::carrier::training::PATTERN_AT;
 
 use super::config::{LinkConfig, LinkProfile};
@@ -56,9 +55,9 @@ impl Common {
     pub fn new(config: LinkConfig, terms: Terms, now: Time) -> Self {
         let profile = config.profile.dilated(config.clock.dilation());
         Self {
-            handshake: Handshake::new(config.epoch, terms, &profile, now),
+            handshake: Handshake::new(&config, terms, &profile, now),
             out: Outgoing::new(0, &profile, now),
-            lanes: LaneWatch::new(0, config.lane_retry_threshold),
+            lanes: LaneWatch::new(config.standard.lanes, 0, config.lane_retry_threshold),
             state: LinkState::Training,
             asks_for_lanes: false,
             doubts_lanes: false,
@@ -134,7 +133,8 @@ impl Common {
     pub(super) fn begin_session(&mut self, lanes: u8, now: Time) {
         debug_assert!(lanes != 0, "a session needs a lane in this direction");
         self.out.restart(lanes, now);
-        self.lanes = LaneWatch::new(self.handshake.lanes, self.config.lane_retry_threshold);
+        let (found, config) = (self.handshake.lanes, &self.config);
+        self.lanes = LaneWatch::new(config.standard.lanes, found, config.lane_retry_threshold);
         self.lanes.told(self.handshake.told);
         self.asks_for_lanes = false;
         self.doubts_lanes = false;
@@ -213,7 +213,11 @@ impl Common {
     /// Applies the cable's permutation to the lane area of a frame.
     #[inline]
     pub fn send_through_cable(&self, area: &mut [u8], lanes: u8) {
-        swizzle_area(area, lanes, &self.config.cable);
+        let config = &self.config;
+        config
+            .standard
+            .lanes
+            .swizzle_area(area, lanes, &config.cable);
     }
 
     /// A data frame was accepted; `missing`, if any, was requested again and has not arrived.

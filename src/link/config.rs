@@ -1,12 +1,11 @@
 //! Configuration of a link end: names, depths, clock, rate, cable.
 
 use phitwire_framing::carrier::frame::LinkEnd;
-use phitwire_framing::carrier::lanes::Permutation;
+use phitwire_framing::carrier::lanes::{Lanes, Permutation};
 use phitwire_framing::carrier::number::PacketNumber;
 use thiserror::Error;
 
 use super::lane_rate::LaneRate;
-use super::lanes::MAX_UNIT_WORDS;
 use crate::kit::config::{getters, setters};
 pub use crate::time::Clock as LinkClock;
 use crate::time::Duration;
@@ -14,9 +13,9 @@ use crate::time::Duration;
 /// Longest node name, in bytes, that a training frame holds.
 pub(crate) const MAX_NODE_NAME_BYTES: usize = 32;
 /// Most credits that cumulative 20-bit counts keep apart.
-pub(crate) const MAX_CREDIT_PHITS: u32 = 1 << 18;
-/// Most packets in flight. A frame more than a window behind is stale, not a repeat.
-const MAX_WINDOW_PACKETS: u16 = 1 << 14;
+pub const MAX_CREDITS: u32 = 1 << 18;
+/// Most units in flight. A frame more than a window behind is stale, not a repeat.
+pub const MAX_WINDOW: u16 = 1 << 14;
 
 /// A cable end as the topology names it: a node and one of its physical ports.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -36,25 +35,32 @@ impl core::fmt::Display for EndName {
 /// Properties that all links of a machine share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkStandard {
+    /// Lanes of a link.
+    pub lanes: Lanes,
     /// Lane rates that links may have; the first is the default.
     pub rates: &'static [LaneRate],
-    /// Longest packet, in phits.
-    pub max_packet_phits: u8,
 }
 
 impl LinkStandard {
-    /// Ends exchange rate codes, so no two rates may share one.
-    fn assert_rates_differ(&self) {
+    /// Ends exchange rate codes, so no two rates may share one; and recognise lanes by their rows
+    /// of the training pattern.
+    fn assert_values_differ(&self) {
         let codes = || self.rates.iter().map(|rate| rate.code());
         let first = |code| codes().position(|other| other == code);
         let differ = codes()
             .enumerate()
             .all(|(at, code)| first(code) == Some(at));
         assert!(differ, "two rates share a code: {:?}", self.rates);
+        assert!(
+            self.lanes.rows_differ(),
+            "two lanes train with similar patterns: {:?}",
+            self.lanes
+        );
     }
 }
 
-/// Depths and times of a link: the chip's own, or larger ones for wires with a longer round trip.
+/// Times and limits of a link, whatever it carries: the chip's own, or larger ones for wires with a
+/// longer round trip. Depths of buffers are the machine's.
 ///
 /// Times are emulated time, which a paced clock multiplies by its dilation. In profiles made for
 /// real wires, whose round trip no dilation stretches, they are driver time.
@@ -62,14 +68,6 @@ impl LinkStandard {
 pub struct LinkProfile {
     /// Whether times are emulated time, not driver time.
     pub emulated_time: bool,
-    /// Input buffer phits that this end offers as credits, per virtual channel.
-    pub input_phits_per_vc: u32,
-    /// Size of the retry buffer, in phits.
-    pub retry_phits: u32,
-    /// Most unacknowledged packets.
-    pub window_packets: u16,
-    /// Most phits held because they arrived out of order.
-    pub reorder_phits: u32,
     /// Longest time that an acknowledgement waits to be piggybacked.
     pub ack_delay: Duration,
     /// Shortest retry timeout.
@@ -88,9 +86,6 @@ pub struct LinkProfile {
     pub min_training_interval: Duration,
     /// Longest interval between training frames.
     pub max_training_interval: Duration,
-    /// Under a paced clock, most phits gathered before a frame leaves; the end of a packet sends it
-    /// at once.
-    pub burst_phits: u32,
     /// Deassert `link_active` after this long without an acknowledgement; `None`: never.
     pub give_up: Option<Duration>,
     /// Report [`LinkEvent::Silent`](super::LinkEvent::Silent) after this long without an accepted
@@ -103,18 +98,11 @@ pub struct LinkProfile {
 }
 
 impl LinkProfile {
-    /// The chip's own values, for round trips of some 100 ns. 256 phits of input buffer, by our
-    /// reading for both virtual channels (BlackWidow sec. 4.2, BlackWidow sec. 7.5). The rest
-    /// follows from these.
+    /// For round trips of some 100 ns, between chips. Only BlackWidow's sideband gives times, so all
+    /// machines use those that follow from it.
     pub fn paper() -> Self {
         Self {
             emulated_time: true,
-            // 128 of the 256, less one longest packet that is never offered.
-            input_phits_per_vc: 128 - MAX_UNIT_WORDS as u32,
-            // No more phits than credits can need a resend.
-            retry_phits: 256 + MAX_UNIT_WORDS as u32,
-            window_packets: 128,
-            reorder_phits: 512,
             // The sideband of 48 phits carries one control word: 48 x 1.28 ns.
             ack_delay: Duration::from_ps(48 * 1_280),
             min_retry_timeout: Duration::from_ns(1_000),
@@ -125,7 +113,6 @@ impl LinkProfile {
             packet_silence: Duration::from_us(100),
             min_training_interval: Duration::from_us(1),
             max_training_interval: Duration::from_us(100),
-            burst_phits: 4,
             give_up: None,
             // Idle links sleep.
             silence: None,
@@ -135,17 +122,10 @@ impl LinkProfile {
     }
 
     /// For wires with round trips of tens of microseconds to many milliseconds (design decision 9):
-    /// deeper buffers, longer times.
+    /// longer times.
     pub fn live() -> Self {
         Self {
             emulated_time: false,
-            // Rings are powers of two. With what each holds beyond its depth (a longest packet that
-            // is never offered, the end of the last packet), these depths fill one; half its memory
-            // would be idle otherwise.
-            input_phits_per_vc: 16_384 - MAX_UNIT_WORDS as u32,
-            retry_phits: 32_768,
-            window_packets: 8_191,
-            reorder_phits: 65_536,
             // Long enough for a response to carry it, short against the retry timeout. One that
             // opens credits or a window does not wait.
             ack_delay: Duration::from_us(200),
@@ -158,7 +138,6 @@ impl LinkProfile {
             packet_silence: Duration::from_ms(500),
             min_training_interval: Duration::from_ms(2),
             max_training_interval: Duration::from_ms(100),
-            burst_phits: 48,
             give_up: None,
             silence: Some(Duration::from_ms(2_000)),
             // Enough for ten tries to agree on lanes and a dozen probes.
@@ -240,7 +219,6 @@ pub struct LinkConfig {
     pub rate: LaneRate,
     pub cable: Permutation,
     pub lane_retry_threshold: u32,
-    pub max_packet_phits: u8,
     pub epoch: u32,
     pub first_packet: u64,
     pub cut_through: CutThrough,
@@ -251,7 +229,8 @@ impl LinkConfig {
     /// machine with links as in `standard`.
     ///
     /// # Panics
-    /// If `standard` has no rate, or two with the same code.
+    /// If `standard` has no rate, two with the same code, or lanes whose training patterns are too
+    /// similar.
     pub fn builder(
         standard: LinkStandard,
         link: u16,
@@ -259,7 +238,7 @@ impl LinkConfig {
         local: EndName,
         peer: EndName,
     ) -> LinkConfigBuilder {
-        standard.assert_rates_differ();
+        standard.assert_values_differ();
         LinkConfigBuilder(Self {
             standard,
             link,
@@ -272,7 +251,6 @@ impl LinkConfig {
             rate: standard.rates[0],
             cable: Permutation::IDENTITY,
             lane_retry_threshold: 0,
-            max_packet_phits: standard.max_packet_phits,
             epoch: 1,
             first_packet: 0,
             cut_through: CutThrough::Frames,
@@ -284,7 +262,7 @@ impl LinkConfig {
         local: &EndName;
         /// Name of the peer that the topology expects.
         peer: &EndName;
-        /// Depths and times.
+        /// Times and limits.
         profile: &LinkProfile;
     }
 
@@ -301,8 +279,6 @@ impl LinkConfig {
         clock: LinkClock;
         /// Lane rate.
         rate: LaneRate;
-        /// Longest packet that this end accepts, in phits, EOP included.
-        max_packet_phits: u8;
     }
 }
 
@@ -314,7 +290,7 @@ impl LinkConfigBuilder {
     setters! {
         /// Hash of the lab's name; frames of other fabrics are dropped. Default 0.
         fabric: u32;
-        /// Depths and times. Default [`LinkProfile::live`].
+        /// Times and limits. Default [`LinkProfile::live`].
         profile: LinkProfile;
         /// The clock that releases phits. Default free-running.
         clock: LinkClock;
@@ -326,8 +302,6 @@ impl LinkConfigBuilder {
         /// Retries above which a lane is decommissioned (BlackWidow sec. 7.7, which leaves the
         /// value to system software); 0, the default: never.
         lane_retry_threshold: u32;
-        /// Longest packet, EOP included (BlackWidow sec. 4.3). Default the standard's.
-        max_packet_phits: u8;
         /// Incarnation of this end; must differ from every earlier one of the same port. Default 1.
         epoch: u32;
         /// Number of the first packet of each session, below 2^48 and the same at both ends.
@@ -351,11 +325,8 @@ impl LinkConfigBuilder {
         if config.clock == (LinkClock::Paced { dilation: 0 }) {
             return Err(LinkConfigError::ZeroDilation);
         }
-        let max = u64::from(config.max_packet_phits);
-        let longest = config.standard.max_packet_phits.into();
-        in_range("max_packet_phits", max, 4, longest)?;
         in_range("first_packet", config.first_packet, 0, PacketNumber::MAX)?;
-        check_profile(&config.profile, max)?;
+        check_profile(&config.profile)?;
         Ok(config)
     }
 }
@@ -394,20 +365,8 @@ pub fn in_range(
     Ok(())
 }
 
-fn check_profile(profile: &LinkProfile, packet: u64) -> Result<(), LinkConfigError> {
-    let credit = u64::from(MAX_CREDIT_PHITS);
-    let window = u64::from(MAX_WINDOW_PACKETS);
+fn check_profile(profile: &LinkProfile) -> Result<(), LinkConfigError> {
     let p = profile;
-    let numbers = [
-        ("input_phits_per_vc", p.input_phits_per_vc, packet, credit),
-        ("retry_phits", p.retry_phits, packet, 4 * credit),
-        ("window_packets", p.window_packets.into(), 1, window),
-        ("reorder_phits", p.reorder_phits, 0, 16 * credit),
-        ("burst_phits", p.burst_phits, 1, credit),
-    ];
-    for (field, value, least, most) in numbers {
-        in_range(field, value.into(), least, most)?;
-    }
     let (retry, hold) = (p.max_retry_timeout, p.min_reorder_hold);
     let training = (p.min_training_interval, p.max_training_interval);
     let times = [

@@ -1,6 +1,7 @@
 //! Counters of one link end.
 
 use phitwire_framing::carrier::frame::FrameError;
+use phitwire_framing::carrier::lanes::MAX_LANES;
 
 use crate::kit::counters::counters;
 
@@ -145,9 +146,14 @@ counters! {
         ;
         /// Retries charged to each lane: packets whose rejected copy differed from the good one in
         /// bits of that lane (BlackWidow sec. 7.7).
-        lane_retries: ["lane0_retries", "lane1_retries", "lane2_retries"],
+        lane_retries: ["lane0_retries", "lane1_retries", "lane2_retries", "lane3_retries"],
     }
 }
+
+const _: () = assert!(
+    LinkCounters::PARTS.len() == MAX_LANES,
+    "every lane has a counter of retries"
+);
 
 impl LinkCounters {
     /// Counts a frame that could not be parsed.

@@ -13,14 +13,14 @@
 //! A session starts without credits: the receiver's first count announces them, less the phits that
 //! its input queue still holds from an earlier session.
 
-use super::config::MAX_CREDIT_PHITS;
+use super::config::MAX_CREDITS;
 
 /// Bits of a count on the wire.
 pub const CREDIT_BITS: u32 = 20;
 const CREDIT_MASK: u32 = (1 << CREDIT_BITS) - 1;
 
 // Counts a buffer ahead and a buffer behind must differ modulo 2^20.
-const _: () = assert!(2 * MAX_CREDIT_PHITS < CREDIT_MASK);
+const _: () = assert!(2 * MAX_CREDITS < CREDIT_MASK);
 
 /// A count that the peer cannot have sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

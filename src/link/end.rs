@@ -10,7 +10,7 @@ use super::account::EndAccount;
 use super::common::Common;
 use super::event::{DownReason, LinkEvent, LinkState};
 use super::fault::LinkFault;
-use super::node_link::{LinkView, NodeLink};
+use super::node_link::{LinkView, MAX_VCS, NodeLink};
 use super::receive_buffer::ReceiveBuffer;
 use super::wire::Wire;
 use crate::time::{Duration, Time};
@@ -102,8 +102,20 @@ impl<W: Wire> NodeLink for LinkEnd<W> {
     const VC_NAMES: &'static [&'static str] = W::VC_NAMES;
 
     fn new(config: W::Config, now: Time) -> Self {
+        const {
+            assert!(
+                W::VC_NAMES.len() <= MAX_VCS,
+                "arrays have no room for more channels: see `link::MAX_VCS`"
+            );
+        }
         let (common, wire, input) = W::made(config, now);
-        debug_assert!(!common.is_active(), "an end begins in training");
+        assert!(!common.is_active(), "an end begins in training");
+        assert_eq!(
+            common.config.standard.lanes,
+            W::LAYOUT.lanes(),
+            "the standard and the frames of {} links have the same lanes",
+            W::LINK
+        );
         Self {
             common,
             input,
@@ -127,9 +139,10 @@ impl<W: Wire> NodeLink for LinkEnd<W> {
         if !self.wire.hears(&mut self.common, now) {
             return;
         }
-        let taken = frame::parse(bytes).and_then(|frame| match frame.kind() {
+        let frame = frame::parse(bytes).and_then(|frame| frame.of_lanes(W::LAYOUT.lanes()));
+        let taken = frame.and_then(|frame| match frame.kind() {
             Training::KIND => {
-                self.on_training(now, &Training::of(&frame)?);
+                self.on_training(now, &Training::of(&frame)?.of_lanes(W::LAYOUT.lanes())?);
                 Ok(())
             }
             _ => W::on_frame(self, now, &frame),
@@ -285,7 +298,9 @@ impl<W: Wire> LinkView for LinkEnd<W> {
     }
 
     fn for_each_counter(&self, visit: &mut dyn FnMut(&'static str, u64)) {
-        self.common.counters.for_each(&mut *visit);
+        let counters = &self.common.counters;
+        counters.for_each(&mut *visit);
+        counters.for_each_part(W::LAYOUT.lanes().count(), &mut *visit);
         self.wire.for_each_counter(visit);
     }
 

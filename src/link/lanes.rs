@@ -1,19 +1,16 @@
 //! Retries per lane, and the decision to give a lane up.
 
-use phitwire_framing::carrier::lanes::{ALL_LANES, LANES, Permutation, bits_of_lane};
-use phitwire_framing::carrier::training::{PATTERN, TrainingPattern, read_lanes};
+use phitwire_framing::carrier::lanes::{Lanes, MAX_LANES, Permutation};
+use phitwire_framing::carrier::training::TrainingPattern;
 
 use super::counters::LinkCounters;
 
 /// Consecutive training frames without a recognisable pattern on a lane before it counts as lost.
 const LOST_AFTER: u8 = 4;
 
-/// Maximum number of 24-bit words in a unit with one check: a set has 18, a packet up to 19.
-pub const MAX_UNIT_WORDS: usize = 19;
-
 /// Words kept of a rejected copy. The beginning of a longer unit, such as another machine's packet,
 /// suffices to compare lanes.
-const MAX_COPY_WORDS: usize = 24;
+pub const MAX_COPY_WORDS: usize = 24;
 
 /// Rejected copies kept. A packet link waits for the missing packet, so it has at most one.
 const MAX_COPIES: usize = 16;
@@ -34,17 +31,18 @@ struct Rejected {
 /// one.
 #[derive(Debug)]
 pub struct LaneWatch {
+    lanes: Lanes,
     active: u8,
     /// Active lanes at the start of the session.
     first: u8,
     /// Lane sets announced to the peer before the session began: bit n for set n.
-    told: u8,
+    told: u16,
     /// A frame on these lanes was accepted: from now on only this end removes lanes.
     settled: bool,
     /// Retries above which a lane is given up; 0: never.
     threshold: u32,
-    retries: [u32; LANES],
-    lost: [u8; LANES],
+    retries: [u32; MAX_LANES],
+    lost: [u8; MAX_LANES],
     /// Lanes with errors in the last pattern inspected.
     wrong: u8,
     /// Rejected copies, oldest first.
@@ -54,16 +52,17 @@ pub struct LaneWatch {
 }
 
 impl LaneWatch {
-    pub fn new(active: u8, threshold: u32) -> Self {
-        debug_assert!(active & !ALL_LANES == 0, "there are no other lanes");
+    pub fn new(lanes: Lanes, active: u8, threshold: u32) -> Self {
+        assert!(active & !lanes.all() == 0, "there are no other lanes");
         Self {
+            lanes,
             active,
             first: active,
             told: 0,
             settled: false,
             threshold,
-            retries: [0; LANES],
-            lost: [0; LANES],
+            retries: [0; MAX_LANES],
+            lost: [0; MAX_LANES],
             wrong: 0,
             rejected: Vec::new(),
             charged: false,
@@ -77,13 +76,13 @@ impl LaneWatch {
             "only lanes of this session are charged"
         );
         self.charged |= lanes != 0;
-        for lane in 0..LANES {
+        for lane in 0..self.lanes.count() {
             counters.lane_retries[lane] += u64::from(lanes >> lane & 1) * u64::from(retries);
         }
     }
 
     /// Sets the lane sets announced to the peer during the handshake, one bit per set.
-    pub fn told(&mut self, told: u8) {
+    pub fn told(&mut self, told: u16) {
         self.told = told;
     }
 
@@ -99,7 +98,7 @@ impl LaneWatch {
         !self.rejected.is_empty()
     }
 
-    /// A packet or set failed its CRC; `words` are its bits as they travel, 24 at a time. Returns
+    /// A packet or set failed its CRC; `words` are its wire words. Returns
     /// the lanes charged.
     pub fn rejected(&mut self, number: u64, words: impl Iterator<Item = u32> + Clone) -> u8 {
         let charged = self.accepted(number, words.clone());
@@ -138,8 +137,8 @@ impl LaneWatch {
     /// Charges one retry to each lane that carries a bit of `wrong`.
     fn charge(&mut self, wrong: u32) -> u8 {
         let mut charged = 0;
-        for lane in 0..LANES as u8 {
-            if wrong & bits_of_lane(self.active, lane) != 0 {
+        for lane in 0..self.lanes.count() as u8 {
+            if wrong & self.lanes.bits_of(self.active, lane) != 0 {
                 self.retries[usize::from(lane)] += 1;
                 charged |= 1 << lane;
             }
@@ -157,8 +156,10 @@ impl LaneWatch {
         frames: u32,
     ) -> u8 {
         let mut charged = 0;
-        let found = read_lanes(pattern);
-        for (physical, lane) in cable.order().into_iter().enumerate() {
+        let (lanes, sent) = (self.lanes, self.lanes.pattern());
+        let found = lanes.read_pattern(pattern);
+        let order = cable.order();
+        for (physical, lane) in order.into_iter().enumerate().take(lanes.count()) {
             let index = usize::from(lane);
             if self.active & (1 << lane) == 0 {
                 continue;
@@ -168,10 +169,10 @@ impl LaneWatch {
             } else {
                 0
             };
-            let mask = bits_of_lane(ALL_LANES, 0);
-            let wrong = pattern
-                .iter()
-                .zip(&PATTERN)
+            let mask = lanes.bits_of(lanes.all(), 0);
+            let wrong = lanes
+                .words(pattern)
+                .zip(lanes.words(&sent))
                 .any(|(got, sent)| (((got ^ flip) >> physical) ^ (sent >> lane)) & mask != 0);
             if wrong {
                 self.retries[index] = self.retries[index].saturating_add(frames);
@@ -198,7 +199,7 @@ impl LaneWatch {
         if self.threshold == 0 || noisy == 0 {
             return false;
         }
-        for lane in (0..LANES).filter(|lane| noisy & (1 << lane) != 0) {
+        for lane in (0..self.lanes.count()).filter(|lane| noisy & (1 << lane) != 0) {
             self.retries[lane] = self.retries[lane].max(self.threshold.saturating_add(1));
         }
         true
@@ -213,8 +214,8 @@ impl LaneWatch {
         // The peer applies our announcements one after another: fewer lanes may be left than in any
         // set announced.
         let is_left = |told: &u8| self.told & 1 << told != 0 && told & self.active == lanes;
-        lanes == self.active
-            || !self.settled && lanes != 0 && (1..=ALL_LANES).any(|told| is_left(&told))
+        let all = self.lanes.all();
+        lanes == self.active || !self.settled && lanes != 0 && (1..=all).any(|told| is_left(&told))
     }
 
     /// Whether a frame on `lanes`, which [`Self::may_come_on`] excludes now, may be a late one that
@@ -244,12 +245,14 @@ impl LaneWatch {
             let too_noisy = self.threshold != 0 && self.retries[index] > self.threshold;
             self.active & (1 << lane) != 0 && (too_noisy || self.lost[index] >= LOST_AFTER)
         };
-        let worst = (0..LANES as u8).filter(beyond).max_by_key(|lane| {
-            (
-                self.lost[usize::from(*lane)],
-                self.retries[usize::from(*lane)],
-            )
-        })?;
+        let worst = (0..self.lanes.count() as u8)
+            .filter(beyond)
+            .max_by_key(|lane| {
+                (
+                    self.lost[usize::from(*lane)],
+                    self.retries[usize::from(*lane)],
+                )
+            })?;
         self.active &= !(1 << worst);
         debug_assert!(self.active & !self.first == 0, "lanes only leave a session");
         self.rejected.clear();
@@ -260,7 +263,8 @@ impl LaneWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use phitwire_framing::carrier::lanes::swizzle;
+
+    const LANES: Lanes = Lanes::new(3, 24);
 
     fn packet() -> impl Iterator<Item = u32> + Clone {
         (0..6).map(|i| i * 0x1111)
@@ -274,7 +278,7 @@ mod tests {
 
     #[test]
     fn good_copy_shows_the_lane_of_the_bad_one() {
-        let mut lanes = LaneWatch::new(7, 2);
+        let mut lanes = LaneWatch::new(LANES, 7, 2);
         for bit in [1, 4, 7] {
             assert_eq!(lanes.rejected(9, damaged(bit)), 0);
             assert_eq!(
@@ -296,7 +300,7 @@ mod tests {
 
     #[test]
     fn copies_of_different_packets_are_not_compared() {
-        let mut lanes = LaneWatch::new(7, 1);
+        let mut lanes = LaneWatch::new(LANES, 7, 1);
         for _ in 0..3 {
             lanes.rejected(9, damaged(0));
             assert_eq!(lanes.accepted(10, packet()), 0);
@@ -306,7 +310,7 @@ mod tests {
 
     #[test]
     fn two_bad_copies_tell_too() {
-        let mut lanes = LaneWatch::new(7, 100);
+        let mut lanes = LaneWatch::new(LANES, 7, 100);
         lanes.rejected(9, damaged(0));
         assert_eq!(lanes.rejected(9, damaged(2)), 0b101);
     }
@@ -314,14 +318,17 @@ mod tests {
     #[test]
     fn pattern_without_a_lane_gives_it_up_behind_any_cable() {
         let cable = Permutation::new([2, 0, 1], [false, true, false]).unwrap();
-        let mut lanes = LaneWatch::new(7, 1_000);
-        let whole = PATTERN.map(|wire| swizzle(wire, 7, &cable));
+        let mut lanes = LaneWatch::new(LANES, 7, 1_000);
+        let mut whole = LANES.pattern();
+        LANES.swizzle_area(&mut whole, 7, &cable);
         for _ in 0..10 {
             assert_eq!(lanes.inspect(&whole, &cable, 1), 0);
         }
         assert_eq!(lanes.decommission(), None);
         // The sender's lane 0 falls silent.
-        let cut = PATTERN.map(|wire| swizzle(wire & !bits_of_lane(7, 0), 7, &cable));
+        let mut cut = LANES.pattern();
+        LANES.map_area(&mut cut, |wire| wire & !LANES.bits_of(7, 0));
+        LANES.swizzle_area(&mut cut, 7, &cable);
         for _ in 0..LOST_AFTER {
             assert_eq!(lanes.decommission(), None);
             assert_eq!(lanes.inspect(&cut, &cable, 1), 0b001);
@@ -336,7 +343,7 @@ mod tests {
 
     #[test]
     fn fewer_lanes_are_believed_until_a_frame_was_accepted_and_others_are_not() {
-        let mut lanes = LaneWatch::new(0b110, 0);
+        let mut lanes = LaneWatch::new(LANES, 0b110, 0);
         assert!(!lanes.may_come_on(0b111) && !lanes.may_come_on(0b001));
         assert!(
             !lanes.may_come_on(0b100),
@@ -347,18 +354,18 @@ mod tests {
         lanes.settle(0b100);
         assert_eq!(lanes.active(), 0b100);
         // The peer got one announcement after another and is left with the intersection.
-        let mut lanes = LaneWatch::new(0b101, 0);
+        let mut lanes = LaneWatch::new(LANES, 0b101, 0);
         lanes.told(1 << 0b011 | 1 << 0b101);
         assert!(lanes.may_come_on(0b001) && !lanes.may_come_on(0b100));
         assert!(!lanes.may_come_on(0) && !lanes.may_come_on(0b011));
-        let mut lanes = LaneWatch::new(0b111, 0);
+        let mut lanes = LaneWatch::new(LANES, 0b111, 0);
         lanes.settle(0b111);
         assert!(!lanes.may_come_on(0b011) && lanes.may_come_on(0b111));
     }
 
     #[test]
     fn threshold_zero_is_never() {
-        let mut lanes = LaneWatch::new(7, 0);
+        let mut lanes = LaneWatch::new(LANES, 7, 0);
         for _ in 0..100 {
             lanes.rejected(9, damaged(1));
             assert_eq!(lanes.accepted(9, packet()), 0b010);

@@ -44,7 +44,7 @@ pub use fault::LinkFault;
 pub use glance::{Glance, Repeats};
 pub use injection::ErrorInjection;
 pub use lane_rate::LaneRate;
-pub use node_link::{LinkView, NodeLink};
+pub use node_link::{LinkView, MAX_VCS, NodeLink};
 pub use receive_buffer::{Change, ReceiveBuffer};
 pub use wire::Wire;
 

@@ -13,13 +13,17 @@ use super::fault::LinkFault;
 use super::receive_buffer::{Change, ReceiveBuffer};
 use crate::time::{Duration, Time};
 
+/// Maximum number of virtual channels of a link: receivers and simulations keep numbers for each in
+/// arrays of this length.
+pub const MAX_VCS: usize = 8;
+
 /// One end of a link of any machine, as seen from outside its node.
 pub trait LinkView {
     /// The state that all link ends have.
     fn common(&self) -> &Common;
     /// Packets taken from the core that the peer has not acknowledged.
     fn unacknowledged_packets(&self) -> u64;
-    /// Layout of the link's frames, for noise on single lanes.
+    /// Lanes of the link, and the bytes of its frames that they carry.
     fn lane_layout(&self) -> LaneLayout;
     /// Remaining credit towards the peer and everything in flight, for checks.
     fn account(&self) -> EndAccount;
@@ -52,6 +56,11 @@ pub trait LinkView {
     /// Counters so far; those that this kind of link does not have stay zero.
     fn counters(&self) -> &LinkCounters {
         &self.common().counters
+    }
+
+    /// Retries charged to each lane.
+    fn lane_retries(&self) -> &[u64] {
+        &self.counters().lane_retries[..self.lane_layout().lanes().count()]
     }
 
     /// Names, times, clock, rate, cable.

@@ -9,8 +9,8 @@ use crate::time::Duration;
 const ACK_DELAY: Duration = Duration::from_us(900);
 
 impl LinkProfile {
-    /// The profile for links between processes: the same depths, and times in driver time, none
-    /// shorter than in [`Self::live`].
+    /// The profile for links between processes: times in driver time, none shorter than in
+    /// [`Self::live`].
     ///
     /// The chip's times are for round trips of 100 ns. Two ends that expect a reply within
     /// microseconds over a wire that takes a hundred of them probe again long before it can arrive,

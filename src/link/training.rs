@@ -1,12 +1,10 @@
 //! Channel initialisation: identifies the peer, finds the lanes, agrees on terms.
 
 use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
-use phitwire_framing::carrier::lanes::{ALL_LANES, LANES, Permutation};
-use phitwire_framing::carrier::training::{
-    PATTERN, Training, TrainingPattern, name_bytes, name_str, read_lanes,
-};
+use phitwire_framing::carrier::lanes::{Lanes, MAX_LANES, Permutation};
+use phitwire_framing::carrier::training::{Training, TrainingPattern, name_bytes, name_str};
 
-use super::config::{EndName, LinkConfig, LinkProfile, MAX_CREDIT_PHITS};
+use super::config::{EndName, LinkConfig, LinkProfile, MAX_CREDITS};
 use super::event::LinkState;
 use super::lane_rate::LaneRate;
 use crate::time::{Duration, Time};
@@ -59,6 +57,11 @@ impl Refusal {
     }
 }
 
+const _: () = assert!(
+    1 << MAX_LANES <= u16::BITS,
+    "`told` has a bit for every set of lanes"
+);
+
 /// A training frame to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Answer {
@@ -81,6 +84,8 @@ struct Answer {
 pub struct Handshake {
     pub(crate) epoch: u32,
     terms: Terms,
+    /// The lanes of this kind of link.
+    all_lanes: Lanes,
     /// Epoch of the peer, 0 while unknown.
     pub(crate) peer_epoch: u32,
     pub(crate) offer: Option<Offer>,
@@ -89,7 +94,7 @@ pub struct Handshake {
     /// Lanes found, by the sender's numbers.
     pub lanes: u8,
     /// Lane sets announced to the peer since this end began to train: bit n for set n.
-    pub told: u8,
+    pub told: u16,
     frames_heard: u8,
     /// The last refusal, so that it is reported once.
     pub(crate) complaint: Option<String>,
@@ -106,10 +111,11 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    pub(crate) fn new(epoch: u32, terms: Terms, profile: &LinkProfile, now: Time) -> Self {
+    pub(crate) fn new(config: &LinkConfig, terms: Terms, profile: &LinkProfile, now: Time) -> Self {
         Self {
-            epoch,
+            epoch: config.epoch,
             terms,
+            all_lanes: config.standard.lanes,
             peer_epoch: 0,
             offer: None,
             cable: Permutation::IDENTITY,
@@ -207,7 +213,7 @@ impl Handshake {
         self.complaint = None;
         // Lanes stay once this end may have announced them.
         if !self.lanes_settled() {
-            let (cable, lanes) = read_cable(&training.pattern);
+            let (cable, lanes) = read_cable(self.all_lanes, &training.pattern);
             if lanes.count_ones() >= self.lanes.count_ones() {
                 (self.cable, self.lanes) = (cable, lanes);
             }
@@ -224,7 +230,7 @@ impl Handshake {
 
     fn lanes_settled(&self) -> bool {
         let patience_is_over = self.lanes != 0 && self.frames_heard >= PATIENCE_FOR_LANES;
-        self.lanes == ALL_LANES || patience_is_over
+        self.lanes == self.all_lanes.all() || patience_is_over
     }
 
     /// Whether the peer's frames are accepted and the lanes settled.
@@ -303,12 +309,12 @@ impl Handshake {
         } = self.next(state, now)?;
         // Offer all lanes in a challenge: it is for the next session, which trains all of them.
         let (state, rx_lanes) = if challenge {
-            (LinkState::Training, ALL_LANES)
+            (LinkState::Training, self.all_lanes.all())
         } else {
             (state, rx_lanes)
         };
         if !challenge {
-            self.told |= 1 << (rx_lanes & 7);
+            self.told |= 1 << (rx_lanes & self.all_lanes.all());
         }
         let name = |end: &EndName| name_bytes(&end.node).expect("the builder checked the names");
         Some(Training {
@@ -319,7 +325,7 @@ impl Handshake {
                 fabric: config.fabric,
                 tx_epoch,
                 rx_epoch,
-                lanes: ALL_LANES,
+                lanes: self.all_lanes.all(),
                 units: 0,
             },
             state: state.code(),
@@ -333,31 +339,31 @@ impl Handshake {
             credits: self.terms.credits,
             node: name(&config.local),
             expect_node: name(&config.peer),
-            pattern: PATTERN,
+            pattern: self.all_lanes.pattern(),
         })
     }
 }
 
 /// The cable behind a pattern, and the sender's lanes recognised. Unrecognised ones are assigned in
 /// any order: nothing will travel on them.
-fn read_cable(pattern: &TrainingPattern) -> (Permutation, u8) {
-    let found = read_lanes(pattern);
+fn read_cable(all: Lanes, pattern: &TrainingPattern) -> (Permutation, u8) {
+    let found = all.read_pattern(pattern);
     let mut lanes = 0;
     for (lane, _) in found.iter().flatten() {
         lanes |= 1 << lane;
     }
-    let (mut order, mut invert) = ([0; LANES], [false; LANES]);
+    let (mut order, mut invert) = ([0; MAX_LANES], [false; MAX_LANES]);
     let mut used = 0;
-    for (physical, found) in found.iter().enumerate() {
+    for (physical, found) in found.iter().enumerate().take(all.count()) {
         let free = |lane: &u8| (lanes | used) & (1 << lane) == 0;
         let (lane, inverted) = match found {
             Some((lane, inverted)) if used & (1 << lane) == 0 => (*lane, *inverted),
-            _ => ((0..LANES as u8).find(free).unwrap_or(0), false),
+            _ => ((0..all.count() as u8).find(free).unwrap_or(0), false),
         };
         used |= 1 << lane;
         (order[physical], invert[physical]) = (lane, inverted);
     }
-    match Permutation::new(order, invert) {
+    match Permutation::new(&order[..all.count()], &invert[..all.count()]) {
         Some(cable) => (cable, lanes),
         // The same lane on two pairs: such a cable does not exist.
         None => (Permutation::IDENTITY, 0),
@@ -438,7 +444,7 @@ fn judge_offer(config: &LinkConfig, terms: &Terms, training: &Training) -> Resul
         ));
     }
     for credits in training.credits {
-        if credits < max_packet.into() || credits > MAX_CREDIT_PHITS {
+        if credits < max_packet.into() || credits > MAX_CREDITS {
             return Err(format!("its input buffer of {credits} phits is invalid"));
         }
     }
@@ -451,7 +457,9 @@ fn judge_offer(config: &LinkConfig, terms: &Terms, training: &Training) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use phitwire_framing::carrier::lanes::{bits_of_lane, swizzle};
+    use phitwire_framing::carrier::training::PATTERN_BYTES;
+
+    const LANES: Lanes = Lanes::new(3, 24);
 
     #[test]
     fn every_cable_is_found_with_all_lanes_or_with_one_cut() {
@@ -466,14 +474,17 @@ mod tests {
             for bits in 0..8_u8 {
                 let invert = [0, 1, 2].map(|lane| bits >> lane & 1 != 0);
                 let cable = Permutation::new(order, invert).unwrap();
-                let whole = PATTERN.map(|wire| swizzle(wire, ALL_LANES, &cable));
-                assert_eq!(read_cable(&whole), (cable, ALL_LANES));
+                let mut whole = LANES.pattern();
+                LANES.swizzle_area(&mut whole, LANES.all(), &cable);
+                assert_eq!(read_cable(LANES, &whole), (cable, LANES.all()));
                 for cut in 0..3 {
                     // A cut pair is silent, whatever its polarity.
                     let physical = order.iter().position(|lane| *lane == cut).unwrap() as u8;
-                    let silent = whole.map(|wire| wire & !bits_of_lane(ALL_LANES, physical));
-                    let (found, lanes) = read_cable(&silent);
-                    assert_eq!(lanes, ALL_LANES & !(1 << cut));
+                    let mut silent = whole;
+                    let cut_bits = LANES.bits_of(LANES.all(), physical);
+                    LANES.map_area(&mut silent, |wire| wire & !cut_bits);
+                    let (found, lanes) = read_cable(LANES, &silent);
+                    assert_eq!(lanes, LANES.all() & !(1 << cut));
                     assert_eq!(
                         found.order(),
                         cable.order(),
@@ -482,6 +493,6 @@ mod tests {
                 }
             }
         }
-        assert_eq!(read_cable(&[0; 16]).1, 0);
+        assert_eq!(read_cable(LANES, &[0; PATTERN_BYTES]).1, 0);
     }
 }

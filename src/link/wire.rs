@@ -31,7 +31,7 @@ pub trait Wire: Debug + Send + Sized + 'static {
     const LINK: &'static str;
     /// Names of its virtual channels, by number.
     const VC_NAMES: &'static [&'static str];
-    /// Layout of the link's frames, for noise on single lanes.
+    /// Lanes of the link, and the bytes of its frames that they carry.
     const LAYOUT: LaneLayout;
     /// Length of the shortest frame, in bytes.
     const MIN_FRAME_BYTES: usize;
@@ -57,8 +57,10 @@ pub trait Wire: Debug + Send + Sized + 'static {
     fn was_trained(&mut self, link: &mut Common, training: &Training) {
         let _ = (link, training);
     }
-    /// Number of lanes that a direction may lose before the link fails.
-    fn max_degrades(&self) -> u32;
+    /// Number of lanes that a direction may lose before the link fails: by default all but one.
+    fn max_degrades(&self) -> u32 {
+        Self::LAYOUT.lanes().count() as u32 - 1
+    }
 
     // Receiving.
 

@@ -264,12 +264,16 @@ impl Fields {
         }
     }
 
-    /// An array of `N` numbers from 0 to `most`; `None`, without a report, if its length differs.
-    pub fn array<const N: usize>(&mut self, value: Value<'_, '_>, most: u8) -> Option<[u8; N]> {
+    /// The valid numbers, 0 to `most`, of an array.
+    pub fn numbers(&mut self, value: Value<'_, '_>, most: u8) -> Vec<u8> {
         let items = self.items(value).iter();
         let numbers = items.filter_map(|item| self.integer(item, 0..=u64::from(most)));
-        let numbers: Vec<u8> = numbers.map(|number| number as u8).collect();
-        numbers.try_into().ok()
+        numbers.map(|number| number as u8).collect()
+    }
+
+    /// An array of `N` numbers from 0 to `most`; `None`, without a report, if its length differs.
+    pub fn array<const N: usize>(&mut self, value: Value<'_, '_>, most: u8) -> Option<[u8; N]> {
+        self.numbers(value, most).try_into().ok()
     }
 
     pub fn table<'r, 't>(

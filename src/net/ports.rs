@@ -5,9 +5,7 @@ use core::fmt;
 use thiserror::Error;
 
 use super::shown::Shown;
-
-/// Maximum number of ports of a chip: bits of the mask.
-const PORTS: usize = 64;
+use crate::node::MAX_PORTS;
 
 /// A set of physical ports of one chip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -18,7 +16,7 @@ pub struct PortSet(u64);
 pub enum PortSetError {
     #[error("`{}` is not a port number or a range like `0-3`", Shown(.0))]
     NotANumber(String),
-    #[error("port {0} does not exist: a chip has ports 0 to 63")]
+    #[error("port {0} does not exist: a chip has ports 0 to {last}", last = MAX_PORTS - 1)]
     OutOfRange(u32),
     #[error("the range {0}-{1} is reversed")]
     Backwards(u32, u32),
@@ -39,11 +37,11 @@ impl PortSet {
         self.0
     }
 
-    /// The `count` ports from `first` on; omits ports beyond 63.
+    /// The `count` ports from `first` on; omits ports that no chip has.
     pub const fn range(first: u8, count: u8) -> Self {
         let mut bits = 0;
         let mut port = first as u32;
-        while port < first as u32 + count as u32 && port < PORTS as u32 {
+        while port < first as u32 + count as u32 && port < MAX_PORTS as u32 {
             bits |= 1 << port;
             port += 1;
         }
@@ -60,13 +58,13 @@ impl PortSet {
 
     /// Whether `port` is in the set; false for a port that no chip has.
     pub const fn contains(self, port: u8) -> bool {
-        (port as usize) < PORTS && self.0 >> port & 1 == 1
+        (port as usize) < MAX_PORTS && self.0 >> port & 1 == 1
     }
 
     /// The set plus `port`; a port that no chip has is ignored.
     #[must_use]
     pub const fn with(self, port: u8) -> Self {
-        if (port as usize) < PORTS {
+        if (port as usize) < MAX_PORTS {
             Self(self.0 | 1 << port)
         } else {
             self
@@ -103,7 +101,7 @@ impl PortSet {
             if first > last {
                 return Err(PortSetError::Backwards(first, last));
             }
-            if last >= PORTS as u32 {
+            if last >= MAX_PORTS as u32 {
                 return Err(PortSetError::OutOfRange(last));
             }
             for port in first as u8..=last as u8 {

@@ -3,7 +3,7 @@
 use core::ops::Range;
 use std::collections::HashMap;
 
-use phitwire_framing::carrier::lanes::Permutation;
+use phitwire_framing::carrier::lanes::{Lanes, MAX_LANES, Permutation};
 
 use super::fields::{Fields, Section, Value};
 use super::files::Files;
@@ -237,6 +237,8 @@ pub trait Ends {
     const EXAMPLES: [&'static str; 2];
     /// An example of a router's link end.
     const EXAMPLE: &'static str;
+    /// Lanes of a link.
+    const LANES: Lanes;
     /// The valid ports, for messages.
     const PORTS: &'static str;
 
@@ -251,15 +253,15 @@ pub trait Ends {
 
 /// Reads the common fields of a link, `a`, `b` and the cable. `own` reads the machine's own fields,
 /// rate and metres.
-pub fn link<Rate>(
+pub fn link<Rate, E: Ends>(
     fields: &mut Fields,
     mut section: Section<'_, '_>,
-    names: &impl Ends,
+    names: &E,
     own: impl FnOnce(&mut Fields, &mut Section<'_, '_>) -> (Rate, Option<u16>),
 ) -> Option<Link<Rate>> {
     let [a, b] = ends(fields, &mut section, names);
     let (rate, metres) = own(fields, &mut section);
-    let cable = cable(fields, &mut section);
+    let cable = cable(fields, &mut section, E::LANES);
     fields.finish(section);
     Some(Link {
         a: a?,
@@ -282,34 +284,48 @@ fn ends<E: Ends>(
     })
 }
 
-/// Lane order and polarity of a cable.
-fn cable(fields: &mut Fields, section: &mut Section<'_, '_>) -> Permutation {
-    let (mut order, mut invert) = ([0, 1, 2], [false; 3]);
+/// Lane order and polarity of a cable with these `lanes`.
+fn cable(fields: &mut Fields, section: &mut Section<'_, '_>, lanes: Lanes) -> Permutation {
+    const NUMBERS: [&str; MAX_LANES + 1] = ["no", "one", "two", "three", "four"];
+    let (count, number) = (lanes.count(), NUMBERS[lanes.count()]);
+    let mut order: Vec<u8> = (0..count as u8).collect();
+    let mut invert = vec![false; count];
     let (swizzle, polarity) = (section.take("swizzle"), section.take("invert"));
     if let Some(value) = polarity {
-        let flags: Vec<Option<bool>> = fields
-            .items(value)
-            .iter()
-            .map(|item| item.get_ref().as_bool())
-            .collect();
-        match flags[..] {
-            [Some(x), Some(y), Some(z)] => invert = [x, y, z],
-            _ => fields.bad(
-                value.span(),
-                "`invert` must be three booleans, one per lane",
-                "write for example [true, false, false]",
-            ),
+        let items = fields.items(value).iter();
+        let flags: Option<Vec<bool>> = items.map(|item| item.get_ref().as_bool()).collect();
+        match flags.filter(|flags| flags.len() == count) {
+            Some(flags) => invert = flags,
+            None => {
+                let mut example = invert.clone();
+                example[0] = true;
+                fields.bad(
+                    value.span(),
+                    format!("`invert` must be {number} booleans, one per lane"),
+                    format!("write for example {example:?}"),
+                );
+            }
         }
     }
     if let Some(value) = swizzle {
-        let lanes = fields.array(value, 2);
-        match lanes.filter(|lanes| Permutation::new(*lanes, invert).is_some()) {
-            Some(lanes) => order = lanes,
-            None => fields.bad(
-                value.span(),
-                "this is not an order of the three lanes",
-                "write 0, 1 and 2 once each, like [2, 0, 1]",
-            ),
+        let found = fields.numbers(value, count as u8 - 1);
+        match found.len() == count && Permutation::new(&found, &invert).is_some() {
+            true => order = found,
+            false => {
+                let mut example = order.clone();
+                example.rotate_right(1);
+                let all: Vec<String> = order.iter().map(u8::to_string).collect();
+                let all = match all.split_last() {
+                    Some((last, [])) => last.clone(),
+                    Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+                    None => String::new(),
+                };
+                fields.bad(
+                    value.span(),
+                    format!("this is not an order of the {number} lanes"),
+                    format!("write {all} once each, like {example:?}"),
+                );
+            }
         }
     }
     Permutation::new(order, invert).unwrap_or_default()

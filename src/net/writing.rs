@@ -2,23 +2,27 @@
 
 use core::fmt::{self, Write as _};
 
+use phitwire_framing::carrier::lanes::{Lanes, Permutation};
+
 use super::model::Link;
 use super::network::Network;
 
-/// Writes a link of a list; `own` holds its machine's fields, each after a comma.
+/// Writes a link of a list, which has these `lanes`; `own` holds its machine's fields, each after a
+/// comma.
 pub fn write_link<Rate>(
     out: &mut String,
     network: &impl Network,
-    link: &Link<Rate>,
+    (link, lanes): (&Link<Rate>, Lanes),
     own: &str,
 ) -> fmt::Result {
     let (a, b) = (network.end_name(link.a), network.end_name(link.b));
     write!(out, "  {{ a = \"{a}\", b = \"{b}\"{own}")?;
-    if link.cable.order() != [0, 1, 2] {
-        write!(out, ", swizzle = {:?}", link.cable.order())?;
+    let (order, invert) = (link.cable.order(), link.cable.invert());
+    if order != Permutation::IDENTITY.order() {
+        write!(out, ", swizzle = {:?}", &order[..lanes.count()])?;
     }
-    if link.cable.invert() != [false; 3] {
-        write!(out, ", invert = {:?}", link.cable.invert())?;
+    if invert != Permutation::IDENTITY.invert() {
+        write!(out, ", invert = {:?}", &invert[..lanes.count()])?;
     }
     writeln!(out, " }},")
 }

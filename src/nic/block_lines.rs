@@ -57,6 +57,7 @@ impl LateLines {
         data: &[u8],
         memory: &Memory,
     ) -> Option<u32> {
+        debug_assert!(data.len() <= LINE, "a block arrives line by line");
         let place = self.places.get_mut(usize::from(line.0))?;
         match Stamp::claimed_number(place.newest, data) {
             Some(number) if number != place.newest => {

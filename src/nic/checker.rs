@@ -192,6 +192,7 @@ impl Flow {
                 turns,
             });
         }
+        debug_assert!(short.len() <= KEPT_SHORT_RUNS, "the oldest are forgotten");
         short
     }
 
@@ -268,7 +269,7 @@ impl Checker {
             return outdated.is_some();
         };
         let mut counts = self.runs[index].clone();
-        for flow in self.flows.iter().flatten() {
+        for flow in self.flows() {
             if flow.counts == index && flow.announcement.op == Operation::Amo {
                 counts.add_atomics(flow, &mut read);
             }
@@ -311,6 +312,7 @@ impl Checker {
             Operation::Get | Operation::Amo => 0,
         };
         let freed = old.map_or(0, |flow| flow.turns.len());
+        debug_assert!(freed <= self.checked, "all addresses of flows are counted");
         if self.checked - freed + checked > MAX_CHECKED {
             return Announced::Full;
         }
@@ -339,12 +341,20 @@ impl Checker {
             short: old.map_or_else(VecDeque::new, |flow| flow.into_short()),
         }));
         debug_assert_eq!(self.checked, self.addresses_checked());
+        debug_assert!(self.checked <= MAX_CHECKED, "an announcement was accepted");
+        debug_assert!(
+            self.flows().all(|flow| flow.counts < self.runs.len()),
+            "a flow counts in a run that is kept"
+        );
         Announced::Accepted
     }
 
+    fn flows(&self) -> impl Iterator<Item = &Flow> {
+        self.flows.iter().flatten().map(|flow| &**flow)
+    }
+
     fn addresses_checked(&self) -> usize {
-        let flows = self.flows.iter().flatten();
-        flows.map(|flow| flow.turns.len()).sum()
+        self.flows().map(|flow| flow.turns.len()).sum()
     }
 
     /// Answers whether the run that `source` announced is known. If so, the target has not
@@ -380,6 +390,7 @@ impl Checker {
             run,
             ..TrafficReport::default()
         });
+        debug_assert!(self.runs.len() <= KEPT_RUNS, "the oldest is forgotten");
         self.runs.len() - 1
     }
 

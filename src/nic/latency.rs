@@ -74,8 +74,13 @@ impl LatencyRecorder {
         let buckets = all
             .iter_recorded()
             .map(|v| (v.value_iterated_to(), v.count_at_value()));
+        let buckets: Vec<(u64, u64)> = buckets.collect();
+        debug_assert!(
+            buckets.is_sorted_by(|a, b| a.0 < b.0),
+            "merging needs ascending buckets"
+        );
         LatencyCounts {
-            buckets: buckets.collect(),
+            buckets,
             max_ns: all.max(),
         }
     }

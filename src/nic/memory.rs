@@ -21,6 +21,15 @@ pub const WINDOW_BYTES: u64 = 1 << 49;
 pub const OWN_AT: u64 = 1 << 48;
 pub const MAX_WINDOWS: usize = 64;
 
+const _: () = assert!(
+    MAX_MEMORY_BYTES <= WINDOW_BYTES && OWN_AT < WINDOW_BYTES,
+    "the memory ends below the first window, and a window holds both of its parts"
+);
+const _: () = assert!(
+    (MAX_WINDOWS as u64 + 1).checked_mul(WINDOW_BYTES).is_some(),
+    "every window has addresses"
+);
+
 /// Memory shared with another process, which may change it at any time.
 pub trait Window: Debug + Send {
     /// Size in bytes, at most [`OWN_AT`].
@@ -124,6 +133,8 @@ impl Memory {
         if index == self.windows.len() {
             self.windows.push(None);
         }
+        debug_assert!(self.windows[index].is_none(), "window {index} is in use");
+        debug_assert!(self.windows.len() <= MAX_WINDOWS);
         self.windows[index] = Some(window);
         Some(index)
     }

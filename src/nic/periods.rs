@@ -58,6 +58,7 @@ impl Periods {
     /// Periods of a NIC that starts at `now` and whose requests time out after `timeout`. Periods
     /// are `longer` times as long as necessary.
     pub fn new(incarnation: Incarnation, now: Time, timeout: Duration, longer: u64) -> Self {
+        assert!(longer > 0, "a period has a length");
         let length_ns = (timeout.as_ns() / PER_TIMEOUT)
             .max(SHORTEST.as_ns())
             .saturating_mul(longer);
@@ -92,11 +93,14 @@ impl Periods {
     #[cold]
     fn next(&mut self, now: Time) {
         let clock_ns = self.clock_ns.saturating_add(now.as_ns());
-        self.number = clock_ns / self.length_ns;
+        let number = clock_ns / self.length_ns;
+        debug_assert!(self.number <= number, "periods follow each other");
+        self.number = number;
         let left_ns = self.length_ns - clock_ns % self.length_ns;
         // `clock_ns` counts whole nanoseconds, so start at the last whole nanosecond.
         let began = Time::from_ps(now.as_ps() / PS_PER_NS * PS_PER_NS);
         self.ends = began + Duration::from_ns(left_ns);
+        debug_assert!(now < self.ends, "the present period has not ended");
     }
 
     #[inline]

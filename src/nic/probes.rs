@@ -107,6 +107,7 @@ pub struct ProbeLog(VecDeque<ProbeEnd>);
 impl ProbeLog {
     /// Records an outcome, and discards the oldest when full.
     pub fn ended(&mut self, number: u64, (posted, ended): (Time, Time), outcome: ProbeOutcome) {
+        debug_assert!(posted <= ended, "a probe ends after it was posted");
         if self.0.len() == MAX_PROBES {
             self.0.pop_front();
         }
@@ -116,6 +117,7 @@ impl ProbeLog {
             ended_ps: ended.as_ps(),
             outcome,
         });
+        debug_assert!(self.0.len() <= MAX_PROBES, "the oldest is discarded");
     }
 
     pub fn take(&mut self, number: u64) -> Option<ProbeEnd> {

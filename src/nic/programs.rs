@@ -39,6 +39,11 @@ const LINE: u64 = 64;
 /// program). Each program can have at least this many.
 const LEAST_REQUESTS: u32 = 16;
 
+const _: () = assert!(
+    MAX_WINDOWS < u8::MAX as usize,
+    "a client number is a byte, and not zero"
+);
+
 /// A program's request for remote memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked<'a> {
@@ -171,6 +176,11 @@ impl Programs {
             self.slots.resize_with(MAX_WINDOWS, || None);
             self.parts.resize(HANDLES, None);
         }
+        debug_assert_eq!(
+            (self.slots.len(), self.parts.len()),
+            (MAX_WINDOWS, HANDLES),
+            "every client and every handle has a place"
+        );
         let free = self.slots.iter().position(Option::is_none);
         let index = free.ok_or(Entry::Full)?;
         self.slots[index] = Some(Slot {
@@ -289,6 +299,7 @@ impl Programs {
         let Some(slot) = self.slot(client) else {
             return;
         };
+        debug_assert!(slot.requests > 0, "each request of a program ends once");
         slot.requests -= 1;
         let (status, word) = match answer {
             Answer::Done(data) => {
@@ -332,7 +343,10 @@ fn address_of(key: u64, remote: Remote, len: u64) -> Result<u64, Status> {
     }
     match remote.offset.checked_add(len) {
         Some(end) if end <= MOST_BYTES => {
-            Ok(MARK | key << KEY_SHIFT | handle << HANDLE_SHIFT | remote.offset)
+            debug_assert!(0 < key && key < 1 << KEY_BITS, "the key fits its field");
+            let address = MARK | key << KEY_SHIFT | handle << HANDLE_SHIFT | remote.offset;
+            debug_assert!(is_registered(address), "targets look for it in programs");
+            Ok(address)
         }
         _ => Err(Status::Offset),
     }
@@ -441,6 +455,14 @@ fn begin(
     if let Some(slot) = programs.slot(client) {
         slot.requests += 1;
     }
+    debug_assert!(
+        programs
+            .live()
+            .map(|slot| slot.requests as usize)
+            .sum::<usize>()
+            <= programs.under_way.len(),
+        "requests of programs are under way"
+    );
     Ok(())
 }
 

@@ -51,7 +51,9 @@ impl Runs {
             if self.finished.len() == KEPT_RUNS {
                 self.finished.pop_front();
             }
+            debug_assert!(old.is_done(), "one run at a time");
             self.finished.push_back(old.report());
+            debug_assert!(self.finished.len() <= KEPT_RUNS, "the oldest is discarded");
         }
         Ok(())
     }

@@ -63,6 +63,10 @@ impl List {
 
     #[inline]
     fn push_back<E>(&mut self, slots: &mut [Slot<E>], index: u32) {
+        debug_assert!(
+            (self.len == 0) == (self.back == NONE),
+            "only an empty list has no end"
+        );
         let slot = &mut slots[index as usize];
         (slot.previous, slot.next) = (self.back, NONE);
         match self.back {
@@ -75,6 +79,7 @@ impl List {
 
     #[inline]
     fn remove<E>(&mut self, slots: &mut [Slot<E>], index: u32) {
+        debug_assert!(self.len > 0, "slot {index} is in this list");
         let Slot { previous, next, .. } = slots[index as usize];
         match previous {
             NONE => self.front = next,
@@ -85,6 +90,10 @@ impl List {
             next => slots[next as usize].previous = previous,
         }
         self.len -= 1;
+        debug_assert!(
+            (self.len == 0) == (self.front == NONE),
+            "only an empty list has no front"
+        );
     }
 }
 
@@ -127,6 +136,7 @@ impl<E: Entry> Slab<E> {
             period: 0,
             state: State::Free,
         };
+        assert!(slots < NONE, "the last number stands for no slot");
         let count = slots;
         let mut slots = vec![slot; count as usize];
         let empty = Region {
@@ -244,7 +254,21 @@ impl<E: Entry> Slab<E> {
             index
         };
         let period = self.present();
+        debug_assert!(
+            self.slots
+                .get(self.waiting.back as usize)
+                .is_none_or(|last| last.entry.posted() <= entry.posted()),
+            "posting order is deadline order"
+        );
         let slot = &mut self.slots[index as usize];
+        debug_assert!(
+            match slot.state {
+                State::Free => true,
+                State::Waiting => false,
+                State::Quarantine => slot.period != period,
+            },
+            "a slot serves one request at a time, and rests for a period after a timeout"
+        );
         slot.period = period;
         slot.entry = entry;
         slot.state = State::Waiting;

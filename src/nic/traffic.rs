@@ -222,6 +222,10 @@ impl Driver {
         if self.phase == RunPhase::Running {
             self.send(now, nic);
         }
+        debug_assert!(
+            self.outstanding <= self.spec.window,
+            "the window bounds what is outstanding"
+        );
         if self.phase == RunPhase::Draining {
             self.end_offer(now);
             self.ask(nic);
@@ -248,6 +252,7 @@ impl Driver {
 
     /// Begins the messages: every target has responded or been given up.
     fn open(&mut self, now: Time) {
+        debug_assert!(self.phase == RunPhase::Opening, "a run begins once");
         if let Choice::Hot { hot, .. } = &mut self.choice {
             *hot = self.targets[..*hot]
                 .iter()
@@ -341,6 +346,10 @@ impl Driver {
             self.outstanding += 1;
             self.sent += 1;
             self.last_offer = now;
+            debug_assert!(
+                self.spec.count == 0 || self.sent <= self.spec.count,
+                "no more messages than ordered"
+            );
             if self.sent == self.spec.count {
                 self.phase = RunPhase::Draining;
                 break;
@@ -366,6 +375,7 @@ impl Driver {
     #[inline]
     fn choose(&mut self) -> usize {
         let all = self.targets.len();
+        debug_assert!(all > 0, "a run without targets drains at once");
         let index = self.choice.draw(all, &mut self.turn, &mut self.rng);
         if self.targets[index].is_usable() {
             return index;
@@ -385,6 +395,7 @@ impl Driver {
         (index, address): (u32, u64),
         answered: Answered<'_>,
     ) {
+        debug_assert!(self.outstanding > 0, "each message is answered once");
         self.outstanding -= 1;
         self.last_answer = now;
         self.release(index, address, &answered);
@@ -415,16 +426,19 @@ impl Driver {
             return;
         }
         let is_over = !matches!(answered, Answered::Unknown | Answered::Refused);
+        let place = ((address - self.announcement.base) / self.layout.stride) as usize;
+        let target = &mut self.targets[index as usize];
+        debug_assert!(target.busy[place], "a block to this address is in flight");
         if !is_over && !self.spec.follows_unknown() {
+            debug_assert!(self.usable > 0, "an address is given up once");
             self.usable -= 1;
-            self.targets[index as usize].given_up += 1;
+            target.given_up += 1;
             if self.usable == 0 {
                 self.stop();
             }
             return;
         }
-        let place = (address - self.announcement.base) / self.layout.stride;
-        self.targets[index as usize].busy[place as usize] = false;
+        target.busy[place] = false;
     }
 
     /// Accounts for the result of a get.
@@ -487,6 +501,7 @@ impl Driver {
     /// still knows the run has kept its memory, so the zeros are wrong. A target that does not know
     /// it was restarted; one that does not respond is not blamed.
     pub(crate) fn question_answered(&mut self, index: u32, answered: Answered<'_>) {
+        debug_assert!(self.outstanding > 0, "each question is answered once");
         self.outstanding -= 1;
         let target = &mut self.targets[index as usize];
         if matches!(answered, Answered::Damaged) && target.damaged_questions < REPEATS {

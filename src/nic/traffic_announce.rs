@@ -76,6 +76,7 @@ impl Driver {
         let [quick, even] = self.intervals;
         let longer = |times: u64| Duration::from_ps(quick.as_ps() * times);
         let target = &mut self.targets[index as usize];
+        debug_assert!(target.announced <= now, "announcements follow each other");
         target.announced = now;
         if target.repeats > 0 {
             target.repeats -= 1;
@@ -115,6 +116,10 @@ impl Driver {
         after: Duration,
         answered: Answered<'_>,
     ) {
+        debug_assert!(
+            again || self.outstanding > 0,
+            "each first announcement is answered once"
+        );
         self.outstanding -= u32::from(!again);
         if !matches!(answered, Answered::Unknown) {
             self.slowest_answer = self.slowest_answer.max(Some(after));

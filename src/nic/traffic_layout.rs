@@ -49,10 +49,15 @@ impl Layout {
         if region == 0 || region > room {
             return Err(SpecError::Memory(memory));
         }
+        let base = start + u64::from(own) % (room / region) * region;
+        assert!(
+            base + region <= memory && base.is_multiple_of(STRIDE),
+            "the region of {own} lies in memory"
+        );
         Ok(Self {
             addresses: addresses as u16,
             stride,
-            base: start + u64::from(own) % (room / region) * region,
+            base,
             local: 3 * unit,
         })
     }

@@ -55,6 +55,7 @@ impl Pace {
         (seed, own): (u64, u16),
         now: Time,
     ) -> Self {
+        assert!(rate > 0, "a run without a rate has no pace");
         let interval = (PS_PER_SECOND as u64).div_ceil(rate);
         let mut rng = Rng::new(seed, PHASE_STREAM | u64::from(own));
         let first = Time::from_ps(now.as_ps().saturating_add(rng.below(interval)));
@@ -95,6 +96,10 @@ impl Pace {
         let excess = self.owed.saturating_sub(self.most);
         self.owed -= excess;
         self.dropped += excess;
+        debug_assert!(
+            self.owed <= self.most && self.owed + self.dropped <= self.due,
+            "a due message is owed, dropped or issued"
+        );
     }
 
     fn fall_due_at_random(&mut self, now: Time) {
@@ -123,6 +128,7 @@ impl Pace {
         let since = u128::from(now.since(self.first).as_ps());
         // The result is below 2^64, because the rate is below one message per nanosecond.
         let due = (since * u128::from(self.rate) / PS_PER_SECOND) as u64 + 1;
+        debug_assert!(self.due <= due, "messages fall due one after another");
         self.owed += due - self.due;
         self.due = due;
         let after = (u128::from(due) * PS_PER_SECOND).div_ceil(self.rate.into());

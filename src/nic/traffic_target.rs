@@ -52,6 +52,7 @@ impl Target {
         addresses: usize,
         (fetched, busy): (usize, usize),
     ) -> Self {
+        assert!(announced > 0, "a target is announced to at least once");
         Self {
             processor,
             stamp,
@@ -84,6 +85,7 @@ impl Layout {
         target: &Target,
         spec: &TrafficSpec,
     ) -> Block {
+        debug_assert!(turn < self.addresses, "the run has no address {turn}");
         let slot = index as u64 * u64::from(self.addresses) + u64::from(turn);
         Block {
             is_get: spec.op == Operation::Get,
@@ -106,6 +108,10 @@ pub(crate) fn sendable(
     layout: &Layout,
     nic: &impl Issuer,
 ) -> Option<u16> {
+    debug_assert!(
+        target.turn < announcement.addresses,
+        "the next turn is an address of the run"
+    );
     let is_free = |turn: u16| target.busy.get(usize::from(turn)) != Some(&true);
     let can_go =
         |turn: u16| is_free(turn) && nic.can_go(layout.base + u64::from(turn) * layout.stride);

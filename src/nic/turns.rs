@@ -26,6 +26,10 @@ pub(crate) struct Turns {
 
 impl Turns {
     pub(crate) fn new(counters: usize) -> Self {
+        assert!(
+            counters <= 1 << u16::BITS,
+            "a hole names its counter by 16 bits"
+        );
         Self {
             next: vec![0; counters].into_boxed_slice(),
             holes: BTreeSet::new(),
@@ -67,6 +71,10 @@ impl Turns {
                 let first = skipped - kept;
                 let holes = (first..skipped).map(|n| (key, next.wrapping_add(n)));
                 self.holes.extend(holes);
+                debug_assert!(
+                    self.holes.len() <= MAX_HOLES,
+                    "what is remembered is bounded"
+                );
                 self.next[counter as usize] = number.wrapping_add(1);
                 Turn::Ahead(skipped)
             }

@@ -133,6 +133,10 @@ impl MessageQueues {
     pub fn poll(&mut self, number: u8) -> Option<Message> {
         let queue = self.get_mut(number.into())?;
         let message = queue.waiting.pop_front()?;
+        debug_assert!(
+            queue.control.tail > queue.waiting.len() as u64,
+            "the message arrived"
+        );
         queue.control.limit += 1;
         Some(message)
     }
@@ -147,6 +151,10 @@ impl MessageQueues {
             limit,
             threshold,
         } = &mut queue.control;
+        debug_assert!(
+            *tail <= *limit && *limit - *tail <= u64::from(MAX_ROOM),
+            "the limit bounds the tail, and the room the limit"
+        );
         if tail == limit {
             return false;
         }

@@ -20,10 +20,10 @@ pub mod transfer;
 mod transfer_end;
 
 pub use counters::TransferNicCounters;
-pub use link::{PacketEnd, PacketInput};
+pub use link::{PacketDepths, PacketEnd, PacketInput, PacketLinkConfig};
 pub use model::{PacketModel, PacketTerminal};
 pub use nic::{PacketNic, PacketNicConfig, TransferNic, TransferNicConfig};
-pub use packet::{MAX_VCS, Packet};
+pub use packet::Packet;
 pub use post::{Completion, Outcome, PostError};
 pub use transfer::Transfer;
 pub use transfer_end::{Malformed, TransferEnd, TransferPacket};

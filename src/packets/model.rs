@@ -1,12 +1,12 @@
 //! Networks of whole packets under `phitwire sim`, over encoded links.
 
-use super::link::{PacketEnd, PacketInput};
+use super::link::{PacketEnd, PacketInput, PacketLinkConfig};
 use super::transfer::{Kind, Transfer};
 use super::transfer_end::{TransferEnd as _, TransferPacket};
 use crate::chip::{Chip, ChipCore};
 use crate::device::{Device, PipelineReport};
 use crate::link::impair::Netem;
-use crate::link::{LinkConfig, LinkView, NodeLink};
+use crate::link::{LinkView, NodeLink};
 use crate::net::{Network, PlanError, Runtime};
 use crate::node::PortId;
 use crate::sim::direct::config::{Config, ConfigError, Traffic};
@@ -47,7 +47,7 @@ pub trait PacketModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
         topology: &Self::Topology,
         nic: u32,
         runtime: &Runtime,
-    ) -> Result<LinkConfig, PlanError>;
+    ) -> Result<PacketLinkConfig, PlanError>;
 }
 
 /// A source and sink.
@@ -134,7 +134,7 @@ impl<M: PacketModel> Nodes<M> for Of<'_, M> {
         M::router(self.0, chip, runtime).map(Some)
     }
 
-    fn links(&self, nic: u32, runtime: &Runtime) -> Result<Vec<LinkConfig>, PlanError> {
+    fn links(&self, nic: u32, runtime: &Runtime) -> Result<Vec<PacketLinkConfig>, PlanError> {
         Ok(vec![M::nic_link(self.0, nic, runtime)?])
     }
 

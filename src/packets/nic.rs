@@ -9,7 +9,7 @@ mod services;
 use serde_json::{Map, Value, json};
 
 use super::counters::TransferNicCounters;
-use super::link::PacketEnd;
+use super::link::{PacketEnd, PacketLinkConfig};
 use super::message_queues::MessageQueues;
 use super::post::{Completion, Completions, Outcome, PostError, is_possible};
 use super::side::{Asker, Pending, Side};
@@ -20,7 +20,6 @@ use crate::device::{
     TrafficRuns,
 };
 use crate::kit::Events;
-use crate::link::LinkConfig;
 use crate::nic::checker::ANNOUNCEMENT_BYTES;
 use crate::nic::local::LocalPort;
 use crate::nic::programs::Answer;
@@ -78,7 +77,7 @@ impl<C> TransferNicConfig<C> {
     }
 }
 
-pub type PacketNicConfig = TransferNicConfig<LinkConfig>;
+pub type PacketNicConfig = TransferNicConfig<PacketLinkConfig>;
 
 pub type PacketNic<P> = TransferNic<PacketEnd<P>>;
 

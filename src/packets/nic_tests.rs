@@ -1,13 +1,14 @@
 //! Two NICs, one at each end of a link, that both send as many requests as they can.
 
 use phitwire_framing::carrier::frame::FrameKind;
+use phitwire_framing::carrier::lanes::Lanes;
 
 use super::*;
 use crate::link::testing::rig::{A, B, config};
 use crate::link::{LaneRate, LinkProfile, LinkStandard};
 use crate::nic::{Abilities, RunPhase, TrafficSpec, Ways};
 pub(crate) use crate::packets::link::tests::{Rig, Sample};
-use crate::packets::{Packet, TransferPacket};
+use crate::packets::{Packet, PacketDepths, PacketLinkConfig, TransferPacket};
 use crate::sim::{Fabric, LinkSpec, NodeId};
 
 /// Path selections for packets with a choice.
@@ -20,6 +21,7 @@ pub(super) struct TestPacket<const VCS: usize>(Transfer);
 
 impl<const CHANNELS: usize> Packet for TestPacket<CHANNELS> {
     const KIND: FrameKind = FrameKind::new(7);
+    const LANES: Lanes = Lanes::new(3, 24);
     const LINK: &'static str = "test";
     const BYTES: usize = 23 + MAX_DATA;
     const VCS: usize = CHANNELS;
@@ -77,8 +79,8 @@ impl<const VCS: usize> TransferPacket for TestPacket<VCS> {
 
 impl<const VCS: usize> Sample for TestPacket<VCS> {
     const STANDARD: LinkStandard = LinkStandard {
+        lanes: Self::LANES,
         rates: &[LaneRate::new(8, 6_250_000_000)],
-        max_packet_phits: 8,
     };
 
     fn sample(_: usize, _: u32) -> Self {
@@ -102,7 +104,10 @@ pub(super) fn told<const VCS: usize>(end: usize, answers: usize) -> PacketNicCon
     PacketNicConfig {
         number: end as u16,
         nics: 2,
-        link: link.build().expect("the profile is valid"),
+        link: PacketLinkConfig {
+            link: link.build().expect("the profile is valid"),
+            depths: PacketDepths::new(4, 128),
+        },
         memory_bytes: 1 << 20,
         outstanding: 64,
         answers,

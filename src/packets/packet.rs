@@ -3,9 +3,8 @@
 use core::fmt::Debug;
 
 use phitwire_framing::carrier::frame::FrameKind;
+use phitwire_framing::carrier::lanes::Lanes;
 
-/// Maximum number of virtual channels of a link.
-pub const MAX_VCS: usize = 8;
 /// UDP payload of an Ethernet frame in bytes.
 pub(super) const MAX_FRAME_BYTES: usize = 1_472;
 
@@ -16,12 +15,14 @@ pub(super) const MAX_FRAME_BYTES: usize = 1_472;
 /// use phitwire::link::NodeLink;
 /// use phitwire::packets::{Packet, PacketEnd};
 /// use phitwire_framing::carrier::frame::FrameKind;
+/// use phitwire_framing::carrier::lanes::Lanes;
 ///
 /// #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 /// struct Word;
 ///
 /// impl Packet for Word {
 ///     const KIND: FrameKind = FrameKind::new(7);
+///     const LANES: Lanes = Lanes::new(3, 24);
 ///     const LINK: &'static str = "words";
 ///     const BYTES: usize = 8;
 ///     const VCS: usize = 9;
@@ -38,11 +39,13 @@ pub(super) const MAX_FRAME_BYTES: usize = 1_472;
 pub trait Packet: Copy + Debug + Eq + Send + Sync + 'static {
     /// The kind of frames that carry it.
     const KIND: FrameKind;
+    /// Lanes of its links. Each packet starts at a wire word.
+    const LANES: Lanes;
     /// Name of its links.
     const LINK: &'static str;
     /// Bytes of a packet in a frame; a frame with one must fit into an Ethernet frame.
     const BYTES: usize;
-    /// Virtual channels of a link, 1 to [`MAX_VCS`].
+    /// Virtual channels of a link, 1 to [`MAX_VCS`](crate::link::MAX_VCS).
     const VCS: usize = 1;
 
     /// Virtual channel of the packet, below [`VCS`](Self::VCS).

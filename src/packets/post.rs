@@ -119,6 +119,7 @@ impl Completions {
     /// The next completion, oldest first.
     pub(super) fn pop(&mut self) -> Option<Completion> {
         let completion = self.ended.pop_front()?;
+        debug_assert!(self.open > 0, "each request completes once");
         self.open -= 1;
         Some(completion)
     }

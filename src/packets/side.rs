@@ -122,6 +122,7 @@ impl<E: TransferEnd> Side<E> {
     /// Serves a request; its reply waits for the link.
     #[inline]
     pub(super) fn serve(&mut self, asked: &Transfer) {
+        debug_assert!(!self.is_full(), "the queue of replies has room");
         let answer = self.responder.serve(asked, &mut self.counters);
         self.answers.push_back(answer);
     }
@@ -162,6 +163,7 @@ impl<E: TransferEnd> Side<E> {
         let Transfer {
             kind, address, len, ..
         } = asked;
+        debug_assert!(self.has_room(kind, len), "the caller checked for room");
         let (slot, period) = self.pending.begin(Pending {
             posted: self.now,
             asker,
@@ -171,6 +173,11 @@ impl<E: TransferEnd> Side<E> {
         })?;
         asked.from = self.config.number;
         asked.name = self.names.name(slot, period);
+        debug_assert_eq!(
+            self.names.slot(asked.name),
+            slot,
+            "the reply finds its request"
+        );
         self.link.send(&asked);
         Some(asked.name)
     }

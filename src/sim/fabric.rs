@@ -11,7 +11,7 @@ pub use connect::ConnectError;
 use super::trace::TraceHash;
 use super::wire::{Wire, WireCounters};
 use crate::kit::{Attendance, bits};
-use crate::node::{Node, PortId};
+use crate::node::{MAX_PORTS, Node, PortId};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
@@ -206,13 +206,15 @@ impl<N: Node> Fabric<N> {
     /// Adds a node and schedules its first run at the current time.
     ///
     /// # Panics
-    /// If there are 2^32 - 1 nodes already.
+    /// If there are 2^32 - 1 nodes already, or the node has more than [`MAX_PORTS`].
     pub fn add(&mut self, node: N) -> NodeId {
         let id = u32::try_from(self.slots.len())
             .ok()
             .filter(|id| *id != NO_WIRE);
         let id = NodeId(id.expect("node numbers fit into 32 bits"));
-        let wires = vec![NO_WIRE; node.ports()];
+        let ports = node.ports();
+        assert!(ports <= MAX_PORTS, "masks of ports have {MAX_PORTS} bits");
+        let wires = vec![NO_WIRE; ports];
         self.slots.push(Slot {
             node,
             wires,

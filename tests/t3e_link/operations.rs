@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use phitwire::link::{
     EndName, LinkClock, LinkConfig, LinkProfile, LinkView, NodeLink, ReceiveBuffer,
 };
+use phitwire::packets::PacketLinkConfig;
 use phitwire::time::{Duration, Time};
 use phitwire_framing::carrier::frame::{CHECK_BYTES, LinkEnd, PLAIN_AT, seal};
 use phitwire_framing::t3e::burst::Burst;
@@ -18,7 +19,7 @@ use phitwire_framing::t3e::check::Repair;
 use phitwire_framing::t3e::flit::{Flit, VCS};
 use phitwire_framing::t3e::header::{Command, Header, Name};
 use phitwire_framing::t3e::packet::{PacketBuf, Request};
-use phitwire_t3e::link::{Depths, FlitEnd, FlitLinkConfig, STANDARD};
+use phitwire_t3e::link::{CARRIER_LIVE, CARRIER_PAPER, Depths, FlitEnd, FlitLinkConfig, STANDARD};
 
 /// Result of the operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,18 +108,19 @@ fn config(end: usize, flags: u8) -> FlitLinkConfig {
         .fabric(0xfab)
         .epoch(1_000 + 1_000 * end as u32)
         .lane_retry_threshold(1_000_000);
-    let mut depths = Depths::LIVE;
+    let (mut carrier, mut depths) = (CARRIER_LIVE, Depths::LIVE);
     if flags & 1 != 0 {
-        let mut profile = LinkProfile::paper();
-        profile.input_phits_per_vc = 2_304;
         let clock = LinkClock::Paced { dilation: 50 };
-        builder = builder.profile(profile).clock(clock);
-        depths = Depths::PAPER;
+        builder = builder.profile(LinkProfile::paper()).clock(clock);
+        (carrier, depths) = (CARRIER_PAPER, Depths::PAPER);
     } else if flags & 2 != 0 {
         depths = Depths::PROCESSOR;
     }
     FlitLinkConfig {
-        carrier: builder.build().expect("a configuration of this test"),
+        carrier: PacketLinkConfig {
+            link: builder.build().expect("a configuration of this test"),
+            depths: carrier,
+        },
         depths,
         corrects: true,
     }

@@ -7,13 +7,13 @@
 //!     24 ..     sets of 60 bytes: what the lanes carry
 //! ```
 
-use super::set::{SET_BYTES, SetBytes};
+use super::set::{LANES, SET_BYTES, SetBytes};
 use crate::carrier::frame::{
     EmitError, Frame, FrameError, FrameHeader, FrameKind, HEADER_BYTES, MIN_BYTES, PLAIN_AT, parse,
     seal,
 };
 use crate::carrier::lane_layout::LaneLayout;
-use crate::carrier::lanes::{Permutation, swizzle_area_back};
+use crate::carrier::lanes::Permutation;
 use core::ops::Range;
 
 /// Maximum number of sets of a frame: as many as a UDP datagram can carry.
@@ -130,7 +130,7 @@ impl<'a> SetFrame<'a> {
     /// The kind of frames of sets.
     pub const KIND: FrameKind = FrameKind::new(2);
     /// Layout of the frame: the lanes carry the sets.
-    pub const LAYOUT: LaneLayout = LaneLayout::new(Self::KIND, set_area);
+    pub const LAYOUT: LaneLayout = LaneLayout::new(Self::KIND, LANES, set_area);
 
     /// Interprets a frame as a frame of sets.
     ///
@@ -156,7 +156,7 @@ impl<'a> SetFrame<'a> {
     /// # Errors
     /// As for [`parse`] and [`Self::of`].
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FrameError> {
-        Self::of(&parse(bytes)?)
+        Self::of(&parse(bytes)?.of_lanes(LANES)?)
     }
 
     /// The frame header, which has been validated.
@@ -189,7 +189,7 @@ impl<'a> SetFrame<'a> {
     #[inline]
     pub fn get(&self, index: usize) -> Option<SetBytes> {
         let mut set = *self.area.get(index)?;
-        swizzle_area_back(&mut set, self.header.lanes, &self.cable);
+        LANES.swizzle_area_back(&mut set, self.header.lanes, &self.cable);
         Some(set)
     }
 
@@ -203,7 +203,7 @@ impl<'a> SetFrame<'a> {
         } = *self;
         area.iter().map(move |set| {
             let mut set = *set;
-            swizzle_area_back(&mut set, header.lanes, &cable);
+            LANES.swizzle_area_back(&mut set, header.lanes, &cable);
             set
         })
     }

@@ -28,7 +28,7 @@
 use super::crc20;
 use super::flit::{Flit, VCS};
 use super::pattern::Pattern;
-use crate::carrier::lanes;
+use crate::carrier::lanes::Lanes;
 use crate::carrier::names::reasons;
 use core::ops::Range;
 #[cfg(feature = "processor-crc")]
@@ -36,6 +36,8 @@ use multiversion::{multiversion, target::match_target};
 
 /// Flits of a set.
 pub const SET_FLITS: usize = 10;
+/// Three lanes carry a set (XC white paper, "Aries Performance"), in words of half a flit (ours).
+pub const LANES: Lanes = Lanes::new(3, 24);
 /// Flits of a set before the tenth.
 pub const DATA_FLITS: usize = SET_FLITS - 1;
 /// Bytes of a set.
@@ -73,7 +75,7 @@ const CLOCK_SHIFT: u32 = 28;
 const VC_ACK_SHIFT: u32 = 20;
 
 const _: () = assert!(SET_BYTES == 60 && TENTH_AT.start == 54);
-const _: () = assert!(SET_BYTES.is_multiple_of(lanes::WORD_BYTES));
+const _: () = assert!(SET_BYTES.is_multiple_of(LANES.word_bytes()));
 const _: () = assert!(CONTROL_SHIFT + 1 == super::flit::FLIT_BITS);
 const _: () = assert!(NUMBER_SHIFT + NUMBER_BITS == CONTROL_SHIFT && ODD_SHIFT + 1 == NUMBER_SHIFT);
 const _: () = assert!(NACK_SHIFT + 1 == ODD_SHIFT && ACK_SHIFT + NUMBER_BITS == NACK_SHIFT);

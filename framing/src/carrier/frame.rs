@@ -54,6 +54,7 @@ pub use error::{EmitError, FrameError};
 pub(crate) use header::field;
 pub use header::{FrameHeader, HeaderView};
 
+use super::lanes::Lanes;
 use core::ops::Range;
 #[cfg(any(test, not(feature = "processor-crc")))]
 use crc::{CRC_32_ISCSI, Crc, Table};
@@ -79,7 +80,7 @@ pub const FABRIC_AT: Range<usize> = 4..8;
 pub const TX_EPOCH_AT: Range<usize> = 8..12;
 /// Bytes of the receiver's epoch.
 pub const RX_EPOCH_AT: Range<usize> = 12..16;
-/// Bytes of the lane mask (2:0), after 13 reserved bits.
+/// Bytes of the lane mask (3:0), after 12 reserved bits.
 pub const LANES_AT: Range<usize> = 16..18;
 /// Bytes of the number of units.
 pub const UNITS_AT: Range<usize> = 18..20;
@@ -201,6 +202,19 @@ impl<'a> Frame<'a> {
     #[inline]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
+    }
+
+    /// The same frame, unless its mask names lanes that the link does not have.
+    ///
+    /// # Errors
+    /// [`FrameError::ReservedHeader`].
+    #[inline]
+    pub const fn of_lanes(self, lanes: Lanes) -> Result<Self, FrameError> {
+        if self.header.lanes & !lanes.all() == 0 {
+            Ok(self)
+        } else {
+            Err(FrameError::ReservedHeader)
+        }
     }
 
     /// Number of units of a frame of `kind`.

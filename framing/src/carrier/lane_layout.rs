@@ -5,18 +5,21 @@
 //! on the links of any machine, so it needs the [`LaneLayout`] of the link's frames.
 
 use super::frame::{FrameHeader, FrameKind, PLAIN_AT};
+use super::lanes::Lanes;
 use super::training::{PATTERN_AT, Training};
 use core::ops::Range;
 
-/// Position of the bytes that the lanes carry (phits, sets, packets) in one kind of frame.
+/// A machine's lanes, and the position of the bytes that they carry (phits, sets, packets) in one
+/// kind of frame.
 ///
 /// ```
 /// use phitwire_framing::carrier::frame::{FrameHeader, FrameKind, LinkEnd, PLAIN_AT, seal};
 /// use phitwire_framing::carrier::lane_layout::LaneLayout;
+/// use phitwire_framing::carrier::lanes::Lanes;
 ///
-/// /// Words of eight bytes, behind a map of one byte for each and the check.
-/// const LAYOUT: LaneLayout = LaneLayout::new(FrameKind::new(3), |words| {
-///     PLAIN_AT + words..PLAIN_AT + 9 * words
+/// /// Units of eight bytes, behind a map of one byte for each and the check.
+/// const LAYOUT: LaneLayout = LaneLayout::new(FrameKind::new(3), Lanes::new(3, 24), |units| {
+///     PLAIN_AT + units..PLAIN_AT + 9 * units
 /// });
 ///
 /// let header = FrameHeader {
@@ -32,6 +35,7 @@ use core::ops::Range;
 #[derive(Clone, Copy, Debug)]
 pub struct LaneLayout {
     kind: FrameKind,
+    lanes: Lanes,
     /// The range for a number of units; `None` for plain frames.
     area: Option<fn(usize) -> Range<usize>>,
 }
@@ -42,11 +46,11 @@ impl LaneLayout {
     ///
     /// # Panics
     /// If `kind` is that of training frames, which all machines have.
-    pub const fn new(kind: FrameKind, area: fn(usize) -> Range<usize>) -> Self {
+    pub const fn new(kind: FrameKind, lanes: Lanes, area: fn(usize) -> Range<usize>) -> Self {
         let area = Some(area);
         Self {
             area,
-            ..Self::plain(kind)
+            ..Self::plain(kind, lanes)
         }
     }
 
@@ -54,18 +58,28 @@ impl LaneLayout {
     ///
     /// # Panics
     /// If `kind` is that of training frames.
-    pub const fn plain(kind: FrameKind) -> Self {
+    pub const fn plain(kind: FrameKind, lanes: Lanes) -> Self {
         assert!(
             kind.code() != Training::KIND.code(),
             "a machine's frames have another kind than training frames"
         );
-        Self { kind, area: None }
+        Self {
+            kind,
+            lanes,
+            area: None,
+        }
     }
 
     /// The kind of frames that have the layout.
     #[inline]
     pub const fn kind(&self) -> FrameKind {
         self.kind
+    }
+
+    /// The machine's lanes.
+    #[inline]
+    pub const fn lanes(&self) -> Lanes {
+        self.lanes
     }
 
     /// The bytes of a frame that the lanes carry, on a link with frames of this kind. In a training

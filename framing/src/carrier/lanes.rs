@@ -1,129 +1,216 @@
-//! Lanes: the assignment of a frame's bits to the three differential pairs (BlackWidow sec. 4.4 and
-//! 7.7).
+//! Lanes: the assignment of a frame's bits to the differential pairs of a link.
 //!
-//! The lanes carry a sequence of wire words of [`WORD_BITS`]. With n lanes in use, bit i of a word
-//! travels on the (i mod n)-th of them, counted from the lowest lane number (the assignment of bits
-//! is ours). A cable may swap lanes and exchange the two wires of a pair; [`Permutation`] describes
-//! that, and [`training`](super::training) detects it.
+//! The lanes carry a sequence of wire words. With n lanes in use, bit i of a word travels on the
+//! (i mod n)-th of them, counted from the lowest lane number (the assignment of bits is ours). How
+//! many lanes a link has and how long its words are is the machine's choice: its [`Lanes`]. A cable
+//! may swap lanes and exchange the two wires of a pair; [`Permutation`] describes that, and
+//! [`training`](super::training) detects it.
 //!
-//! Since 24 is a multiple of 3, 2 and 1, the rule also holds for a unit of several words: its bit
-//! i, counted from its last, travels on the (i mod n)-th lane.
+//! Any number of the lanes divides a word, so the rule also holds for a unit of several words: its
+//! bit i, counted from its last, travels on the (i mod n)-th lane.
 
-/// Bits of a wire word: one lane carries a third, half, or all of them.
-pub const WORD_BITS: u32 = 24;
-/// Bytes of a wire word.
-pub const WORD_BYTES: usize = WORD_BITS as usize / 8;
-/// Mask of the bits of a wire word.
-pub const WORD_MASK: u32 = (1 << WORD_BITS) - 1;
+/// Most lanes of a link. A word of at most 32 bits divides among no more than four.
+pub const MAX_LANES: usize = 4;
 
-/// Lanes of a port.
-pub const LANES: usize = 3;
-/// Mask with all lanes in use.
-pub const ALL_LANES: u8 = (1 << LANES) - 1;
-
-const _: () = assert!((WORD_BITS as usize).is_multiple_of(LANES));
-const _: () = assert!(
-    (WORD_BITS as usize).is_multiple_of(2),
-    "two lanes carry 12 bits each"
-);
-
-/// Bits i of a wire word with i mod `lanes` = `index`.
-const fn stream_mask(lanes: u32, index: u32) -> u32 {
-    (match lanes {
-        1 => 0xff_ffff,
-        2 => 0x55_5555,
-        _ => 0x24_9249,
-    }) << index
-        & WORD_MASK
-}
-
-/// The bits of a wire word that travel on `lane` while the lanes in `active` are in use; 0 when
-/// `lane` is not one of them.
-#[inline]
-pub const fn bits_of_lane(active: u8, lane: u8) -> u32 {
-    let active = active & ALL_LANES;
-    if lane as usize >= LANES || active & (1 << lane) == 0 {
-        return 0;
+/// Masks of the bits i with i mod n = 0, by n.
+const EVERY: [u32; MAX_LANES + 1] = {
+    let mut masks = [0; MAX_LANES + 1];
+    let mut lanes = 1;
+    while lanes <= MAX_LANES {
+        let mut bit = 0;
+        while bit < u32::BITS as usize {
+            masks[lanes] |= 1 << bit;
+            bit += lanes;
+        }
+        lanes += 1;
     }
-    let below = (active & ((1 << lane) - 1)).count_ones();
-    stream_mask(active.count_ones(), below)
-}
+    masks
+};
 
-/// A cable's effect on the lanes: physical lane k of the receiver carries the sender's lane
-/// `order[k]`, with inverted polarity if `invert[k]`.
+/// The lanes of a machine's links, and the wire words that they carry.
+///
+/// ```
+/// use phitwire_framing::carrier::lanes::Lanes;
+///
+/// const FOUR: Lanes = Lanes::new(4, 24);
+/// assert_eq!(FOUR.bits_of(0b1111, 1), 0x222222);
+/// assert_eq!(FOUR.bits_of(0b1010, 1), 0x555555);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Permutation {
-    order: [u8; LANES],
-    invert: [bool; LANES],
+pub struct Lanes {
+    count: u8,
+    word_bytes: u8,
 }
 
-impl Default for Permutation {
-    fn default() -> Self {
-        Self::IDENTITY
+impl Lanes {
+    /// `count` lanes that carry words of `word_bits`.
+    ///
+    /// # Panics
+    /// If there are no lanes, or more than [`MAX_LANES`]; if a word is not one to four whole bytes;
+    /// or if some number of the lanes does not divide a word.
+    pub const fn new(count: usize, word_bits: u32) -> Self {
+        assert!(0 < count && count <= MAX_LANES, "a link has 1 to 4 lanes");
+        assert!(
+            word_bits.is_multiple_of(8) && 0 < word_bits && word_bits <= u32::BITS,
+            "a wire word has 8, 16, 24 or 32 bits"
+        );
+        let mut in_use = 1;
+        while in_use <= count {
+            assert!(
+                word_bits.is_multiple_of(in_use as u32),
+                "any number of the lanes divides a wire word"
+            );
+            in_use += 1;
+        }
+        Self {
+            count: count as u8,
+            word_bytes: (word_bits / 8) as u8,
+        }
     }
-}
 
-impl Permutation {
-    /// A straight cable, which neither permutes nor inverts lanes.
-    pub const IDENTITY: Self = Self {
-        order: [0, 1, 2],
-        invert: [false; LANES],
-    };
+    /// Number of lanes, at least 1.
+    #[inline]
+    pub const fn count(self) -> usize {
+        self.count as usize
+    }
 
-    /// A cable; `None` unless `order` names each lane once.
-    pub const fn new(order: [u8; LANES], invert: [bool; LANES]) -> Option<Self> {
-        let mut seen = 0;
-        let mut k = 0;
-        while k < LANES {
-            if order[k] as usize >= LANES {
+    /// Mask with all lanes in use.
+    #[inline]
+    pub const fn all(self) -> u8 {
+        (1 << self.count) - 1
+    }
+
+    /// Bits of a wire word.
+    #[inline]
+    pub const fn word_bits(self) -> u32 {
+        8 * self.word_bytes as u32
+    }
+
+    /// Bytes of a wire word.
+    #[inline]
+    pub const fn word_bytes(self) -> usize {
+        self.word_bytes as usize
+    }
+
+    /// Mask of the bits of a wire word.
+    #[inline]
+    pub const fn word_mask(self) -> u32 {
+        u32::MAX >> (u32::BITS - self.word_bits())
+    }
+
+    /// Bits i of a wire word with i mod `in_use` = `index`.
+    #[inline]
+    pub(super) const fn stream_mask(self, in_use: u32, index: u32) -> u32 {
+        EVERY[in_use as usize] << index & self.word_mask()
+    }
+
+    /// The bits of a wire word that travel on `lane` while the lanes in `active` are in use; 0 when
+    /// `lane` is not one of them.
+    #[inline]
+    pub const fn bits_of(self, active: u8, lane: u8) -> u32 {
+        let active = active & self.all();
+        if lane >= self.count || active & (1 << lane) == 0 {
+            return 0;
+        }
+        let below = (active & ((1 << lane) - 1)).count_ones();
+        self.stream_mask(active.count_ones(), below)
+    }
+
+    /// The path of each active lane: (stream at the sender, stream at the receiver, inverted).
+    fn streams(self, active: u8, cable: &Permutation) -> impl Iterator<Item = (u32, u32, bool)> {
+        let active = active & self.all();
+        let cable = *cable;
+        let mut at_receiver = 0;
+        (0..self.count()).filter_map(move |k| {
+            let lane = cable.order[k];
+            if active & (1 << lane) == 0 {
                 return None;
             }
-            seen |= 1 << order[k];
-            k += 1;
+            let at_sender = (active & ((1 << lane) - 1)).count_ones();
+            at_receiver += 1;
+            Some((at_sender, at_receiver - 1, cable.invert[k]))
+        })
+    }
+
+    /// The wire word received when the sender transmits `wire` on its lanes `active`. Without a
+    /// lane in use, nothing changes.
+    pub fn swizzle(self, wire: u32, active: u8, cable: &Permutation) -> u32 {
+        let in_use = (active & self.all()).count_ones();
+        if in_use == 0 {
+            return wire & self.word_mask();
         }
-        if seen == ALL_LANES {
-            Some(Self { order, invert })
-        } else {
-            None
+        let streams = self.streams(active, cable);
+        streams.fold(0, |out, (from, to, invert)| {
+            let bits = shift(wire & self.stream_mask(in_use, from), from, to);
+            out | if invert {
+                bits ^ self.stream_mask(in_use, to)
+            } else {
+                bits
+            }
+        })
+    }
+
+    /// The inverse of [`swizzle`](Self::swizzle): the sender's wire word.
+    pub fn unswizzle(self, wire: u32, active: u8, cable: &Permutation) -> u32 {
+        let in_use = (active & self.all()).count_ones();
+        if in_use == 0 {
+            return wire & self.word_mask();
         }
+        let streams = self.streams(active, cable);
+        streams.fold(0, |out, (from, to, invert)| {
+            let flip = if invert {
+                self.stream_mask(in_use, to)
+            } else {
+                0
+            };
+            out | shift((wire ^ flip) & self.stream_mask(in_use, to), to, from)
+        })
     }
 
-    /// The sender's lane on each physical lane of the receiver.
-    pub const fn order(&self) -> [u8; LANES] {
-        self.order
-    }
-
-    /// For each physical lane of the receiver, whether it is inverted.
-    pub const fn invert(&self) -> [bool; LANES] {
-        self.invert
-    }
-
-    /// Whether the cable neither permutes nor inverts lanes.
+    /// The wire words of `area`, big-endian; the bytes after the last whole word are left out.
     #[inline]
-    pub const fn is_identity(&self) -> bool {
-        self.order[0] == 0
-            && self.order[1] == 1
-            && self.order[2] == 2
-            && !self.invert[0]
-            && !self.invert[1]
-            && !self.invert[2]
+    pub fn words(self, area: &[u8]) -> impl Iterator<Item = u32> + Clone + use<'_> {
+        area.chunks_exact(self.word_bytes()).map(word)
+    }
+
+    /// Applies `change` to each wire word; the bytes after the last whole word are left alone.
+    pub fn map_area(self, area: &mut [u8], mut change: impl FnMut(u32) -> u32) {
+        for bytes in area.chunks_exact_mut(self.word_bytes()) {
+            let changed = change(word(bytes)).to_be_bytes();
+            bytes.copy_from_slice(&changed[changed.len() - bytes.len()..]);
+        }
+    }
+
+    /// Passes `area` through `cable`; see [`swizzle`](Self::swizzle).
+    #[inline]
+    pub fn swizzle_area(self, area: &mut [u8], active: u8, cable: &Permutation) {
+        if !cable.is_identity() {
+            self.map_area(area, |wire| self.swizzle(wire, active, cable));
+        }
+    }
+
+    /// The inverse of [`swizzle_area`](Self::swizzle_area): undoes the effect of `cable`.
+    #[inline]
+    pub fn swizzle_area_back(self, area: &mut [u8], active: u8, cable: &Permutation) {
+        if !cable.is_identity() {
+            self.map_area(area, |wire| self.unswizzle(wire, active, cable));
+        }
+    }
+
+    /// Flips the bits of `mask` in wire word number `index`; does nothing past the end.
+    pub fn flip(self, area: &mut [u8], index: usize, mask: u32) {
+        if let Some(bytes) = area.chunks_exact_mut(self.word_bytes()).nth(index) {
+            self.map_area(bytes, |wire| wire ^ mask);
+        }
     }
 }
 
-/// The path of each active lane: (stream at the sender, stream at the receiver, inverted).
-fn streams(active: u8, cable: &Permutation) -> impl Iterator<Item = (u32, u32, bool)> {
-    let active = active & ALL_LANES;
-    let cable = *cable;
-    let mut at_receiver = 0;
-    (0..LANES).filter_map(move |k| {
-        let lane = cable.order[k];
-        if active & (1 << lane) == 0 {
-            return None;
-        }
-        let at_sender = (active & ((1 << lane) - 1)).count_ones();
-        at_receiver += 1;
-        Some((at_sender, at_receiver - 1, cable.invert[k]))
-    })
+/// A wire word from its bytes.
+#[inline]
+fn word(bytes: &[u8]) -> u32 {
+    bytes
+        .iter()
+        .fold(0, |word, byte| word << 8 | u32::from(*byte))
 }
 
 /// Moves the bits of stream `from` to stream `to`.
@@ -135,65 +222,57 @@ fn shift(bits: u32, from: u32, to: u32) -> u32 {
     }
 }
 
-/// The wire word received when the sender transmits `wire` on its lanes `active`. Without a lane in
-/// use, nothing changes.
-pub fn swizzle(wire: u32, active: u8, cable: &Permutation) -> u32 {
-    let lanes = u32::from(active & ALL_LANES).count_ones();
-    if lanes == 0 {
-        return wire & WORD_MASK;
+/// A cable's effect on the lanes: physical lane k of the receiver carries the sender's lane
+/// `order[k]`, with inverted polarity if `invert[k]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Permutation {
+    order: [u8; MAX_LANES],
+    invert: [bool; MAX_LANES],
+}
+
+impl Default for Permutation {
+    fn default() -> Self {
+        Self::IDENTITY
     }
-    streams(active, cable).fold(0, |out, (from, to, invert)| {
-        let bits = shift(wire & stream_mask(lanes, from), from, to);
-        out | if invert {
-            bits ^ stream_mask(lanes, to)
-        } else {
-            bits
+}
+
+impl Permutation {
+    /// A straight cable, which neither permutes nor inverts lanes.
+    pub const IDENTITY: Self = Self {
+        order: [0, 1, 2, 3],
+        invert: [false; MAX_LANES],
+    };
+
+    /// A cable of as many lanes as `order` and `invert` have, at most [`MAX_LANES`]; `None` unless
+    /// `order` names each of them once.
+    pub fn new(order: impl AsRef<[u8]>, invert: impl AsRef<[bool]>) -> Option<Self> {
+        let (order, invert) = (order.as_ref(), invert.as_ref());
+        let mut cable = Self::IDENTITY;
+        cable.order.get_mut(..order.len())?.copy_from_slice(order);
+        if invert.len() != order.len() {
+            return None;
         }
-    })
-}
-
-/// The inverse of [`swizzle`]: the sender's wire word.
-pub fn unswizzle(wire: u32, active: u8, cable: &Permutation) -> u32 {
-    let lanes = u32::from(active & ALL_LANES).count_ones();
-    if lanes == 0 {
-        return wire & WORD_MASK;
+        cable.invert[..invert.len()].copy_from_slice(invert);
+        let each_once = (0..order.len() as u8).all(|lane| order.contains(&lane));
+        each_once.then_some(cable)
     }
-    streams(active, cable).fold(0, |out, (from, to, invert)| {
-        let flip = if invert { stream_mask(lanes, to) } else { 0 };
-        out | shift((wire ^ flip) & stream_mask(lanes, to), to, from)
-    })
-}
 
-/// Applies `change` to each wire word (three bytes, big-endian); a remainder of fewer than three
-/// bytes is left alone.
-pub fn map_area(area: &mut [u8], mut change: impl FnMut(u32) -> u32) {
-    for bytes in area.as_chunks_mut::<WORD_BYTES>().0 {
-        let wire = change(u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]));
-        bytes.copy_from_slice(&wire.to_be_bytes()[1..]);
+    /// The sender's lane on each physical lane of the receiver. Lanes that the link does not have
+    /// are straight.
+    pub const fn order(&self) -> [u8; MAX_LANES] {
+        self.order
     }
-}
 
-/// Passes `area` through `cable`; see [`swizzle`].
-pub fn swizzle_area(area: &mut [u8], active: u8, cable: &Permutation) {
-    if !cable.is_identity() {
-        map_area(area, |wire| swizzle(wire, active, cable));
+    /// For each physical lane of the receiver, whether it is inverted.
+    pub const fn invert(&self) -> [bool; MAX_LANES] {
+        self.invert
     }
-}
 
-/// The inverse of [`swizzle_area`]: undoes the effect of `cable`.
-#[inline]
-pub fn swizzle_area_back(area: &mut [u8], active: u8, cable: &Permutation) {
-    if !cable.is_identity() {
-        map_area(area, |wire| unswizzle(wire, active, cable));
-    }
-}
-
-/// Flips the bits of `mask` in wire word number `word`; does nothing past the end.
-pub fn flip(area: &mut [u8], word: usize, mask: u32) {
-    if let Some(bytes) = area.as_chunks_mut::<WORD_BYTES>().0.get_mut(word) {
-        let mask = (mask & WORD_MASK).to_be_bytes();
-        for (byte, mask) in bytes.iter_mut().zip(&mask[1..]) {
-            *byte ^= mask;
-        }
+    /// Whether the cable neither permutes nor inverts lanes.
+    #[inline]
+    pub const fn is_identity(&self) -> bool {
+        const STRAIGHT: u32 = u32::from_be_bytes(Permutation::IDENTITY.order);
+        let [a, b, c, d] = self.invert;
+        u32::from_be_bytes(self.order) == STRAIGHT && !(a | b | c | d)
     }
 }

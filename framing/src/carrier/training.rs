@@ -7,7 +7,7 @@
 //! ```text
 //! byte  0 .. 19  frame header, kind 1, units 0
 //!      20        state of the sender
-//!      21        |heard|  0 (4)  |rx lanes (3)|
+//!      21        |heard|  0 (3)  |rx lanes (4)|
 //!      22  23    port of the sender, port it expects to reach
 //!      24        longest packet, in units of flow control
 //!      25        code of the lane rate
@@ -16,18 +16,18 @@
 //!      36 .. 67  name of the sender, UTF-8, padded with zeros
 //!      68 .. 99  name of the node it expects to reach
 //!     100 .. 103 check: CRC-32C over bytes 0 to 99
-//!     104 .. 151 pattern: 16 wire words of 3 bytes, outside the check
+//!     104 .. 151 pattern: wire words on all lanes, outside the check
 //! ```
 
 use super::frame::{
     EmitError, Frame, FrameError, FrameHeader, FrameKind, HEADER_BYTES, checksum, field, parse,
 };
-use super::lanes::{ALL_LANES, LANES, Permutation, WORD_BITS, WORD_BYTES, bits_of_lane};
+use super::lanes::{Lanes, MAX_LANES, Permutation};
 use core::ops::Range;
 
 /// Byte of the sender's state.
 pub const STATE_AT: Range<usize> = 20..21;
-/// Byte of `heard` (7), reserved bits (6:3) and wanted lanes (2:0).
+/// Byte of `heard` (7), reserved bits (6:4) and wanted lanes (3:0).
 pub const RX_LANES_AT: Range<usize> = 21..22;
 /// Byte of the sender's port.
 pub const PORT_AT: Range<usize> = 22..23;
@@ -51,87 +51,116 @@ pub const CHECK_AT: Range<usize> = 100..104;
 pub const PATTERN_AT: Range<usize> = 104..152;
 /// Length of a training frame in bytes.
 pub const TRAINING_BYTES: usize = PATTERN_AT.end;
-/// Wire words of the pattern.
-pub const PATTERN_WORDS: usize = 16;
+/// Length of the pattern in bytes.
+pub const PATTERN_BYTES: usize = 48;
 /// Longest node name, in bytes.
 pub const NAME_BYTES: usize = 32;
-/// Bits of the pattern on each lane.
-pub const PATTERN_LANE_BITS: u32 = (PATTERN_WORDS * WORD_BITS as usize / LANES) as u32;
-/// Maximum number of wrong bits, an eighth, with which a lane is still recognised.
-pub const PATTERN_TOLERANCE: u32 = PATTERN_LANE_BITS / 8;
 
 const HEARD: u8 = 0x80;
+/// Bits of the wanted lanes.
+const RX_LANES: u8 = (1 << MAX_LANES) - 1;
 
-const _: () = assert!(PATTERN_AT.end - PATTERN_AT.start == PATTERN_WORDS * WORD_BYTES);
+const _: () = assert!(PATTERN_AT.end - PATTERN_AT.start == PATTERN_BYTES);
 const _: () = assert!(NODE_AT.end - NODE_AT.start == NAME_BYTES);
 const _: () = assert!(STATE_AT.start == HEADER_BYTES);
+const _: () = assert!(HEARD & RX_LANES == 0);
 
-/// Wire words of the training pattern.
-pub type TrainingPattern = [u32; PATTERN_WORDS];
+/// The bytes of a training pattern.
+pub type TrainingPattern = [u8; PATTERN_BYTES];
 
-/// The training pattern as sent: a different row of pseudo-random bits on each lane. Rows and their
-/// inverses differ from each other, and from silence, in at least 63 of 128 bits (tested).
-pub const PATTERN: TrainingPattern = pattern();
-
-const fn pattern() -> TrainingPattern {
-    // A xorshift generator (Marsaglia, "Xorshift RNGs", 2003). The seed is chosen for a large
-    // distance between rows.
-    let mut state = 0x5900_2f50_u32;
-    let mut words = [0; PATTERN_WORDS];
-    let mut i = 0;
-    while i < PATTERN_WORDS {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        words[i] = state >> 8;
-        i += 1;
+impl Lanes {
+    /// Bits of the training pattern on each lane.
+    pub const fn pattern_bits(self) -> u32 {
+        let words = PATTERN_BYTES / self.word_bytes();
+        words as u32 * self.word_bits() / self.count() as u32
     }
-    words
-}
 
-/// For each physical lane, the sender's lane and whether its polarity is inverted; `None` if the
-/// lane carries no known pattern.
-pub fn read_lanes(received: &TrainingPattern) -> [Option<(u8, bool)>; LANES] {
-    let mut found = [None; LANES];
-    for (physical, found) in found.iter_mut().enumerate() {
-        for lane in 0..LANES as u8 {
-            let wrong = distance(received, physical as u8, lane);
-            if wrong <= PATTERN_TOLERANCE {
-                *found = Some((lane, false));
-            } else if wrong >= PATTERN_LANE_BITS - PATTERN_TOLERANCE {
-                *found = Some((lane, true));
+    /// Maximum number of wrong bits, an eighth, with which a lane of the pattern is still
+    /// recognised.
+    pub const fn pattern_tolerance(self) -> u32 {
+        self.pattern_bits() / 8
+    }
+
+    /// The training pattern as sent: a different row of pseudo-random bits on each lane. On three
+    /// lanes with words of 24 bits, rows and their inverses differ from each other, and from
+    /// silence, in at least 63 of 128 bits (tested).
+    pub fn pattern(self) -> TrainingPattern {
+        // A xorshift generator (Marsaglia, "Xorshift RNGs", 2003). The seed is chosen for a large
+        // distance between rows.
+        let mut state = 0x5900_2f50_u32;
+        let mut pattern = [0; PATTERN_BYTES];
+        self.map_area(&mut pattern, |_| {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            state >> (u32::BITS - self.word_bits())
+        });
+        pattern
+    }
+
+    /// Whether every lane's row of the pattern, and its inverse, is recognised as no other lane's
+    /// and not as silence.
+    pub fn rows_differ(self) -> bool {
+        let (pattern, silence) = (self.pattern(), [0; PATTERN_BYTES]);
+        let is_far = |wrong: u32| {
+            let wrong = wrong.min(self.pattern_bits() - wrong);
+            wrong > 2 * self.pattern_tolerance()
+        };
+        let lanes = 0..self.count() as u8;
+        lanes.clone().all(|lane| {
+            let mut others = lanes.clone().filter(|other| *other != lane);
+            is_far(self.distance(&silence, 0, lane))
+                && others.all(|other| is_far(self.distance(&pattern, other, lane)))
+        })
+    }
+
+    /// For each physical lane, the sender's lane and whether its polarity is inverted; `None` if
+    /// the lane carries no known pattern, or does not exist.
+    pub fn read_pattern(self, received: &TrainingPattern) -> [Option<(u8, bool)>; MAX_LANES] {
+        let mut found = [None; MAX_LANES];
+        for (physical, found) in found.iter_mut().enumerate().take(self.count()) {
+            for lane in 0..self.count() as u8 {
+                let wrong = self.distance(received, physical as u8, lane);
+                if wrong <= self.pattern_tolerance() {
+                    *found = Some((lane, false));
+                } else if wrong >= self.pattern_bits() - self.pattern_tolerance() {
+                    *found = Some((lane, true));
+                }
             }
         }
+        found
     }
-    found
-}
 
-/// Number of bits in which physical lane `physical` differs from the pattern of `lane`.
-fn distance(received: &TrainingPattern, physical: u8, lane: u8) -> u32 {
-    let mask = bits_of_lane(ALL_LANES, 0);
-    let pairs = received.iter().zip(&PATTERN);
-    pairs
-        .map(|(got, sent)| ((got >> physical ^ sent >> lane) & mask).count_ones())
-        .sum()
-}
+    /// Number of bits in which physical lane `physical` differs from the pattern of `lane`.
+    pub fn distance(self, received: &TrainingPattern, physical: u8, lane: u8) -> u32 {
+        let mask = self.bits_of(self.all(), 0);
+        let sent = self.pattern();
+        let pairs = self.words(received).zip(self.words(&sent));
+        pairs
+            .map(|(got, sent)| ((got >> physical ^ sent >> lane) & mask).count_ones())
+            .sum()
+    }
 
-/// The cable that explains a received pattern.
-///
-/// # Errors
-/// A mask of physical lanes: those without a known pattern, or all if several carry the same one.
-pub fn find_cable(received: &TrainingPattern) -> Result<Permutation, u8> {
-    let lanes = read_lanes(received);
-    let (mut order, mut invert, mut dead) = ([0; LANES], [false; LANES], 0);
-    for (k, lane) in lanes.iter().enumerate() {
-        match lane {
-            Some((from, inverted)) => (order[k], invert[k]) = (*from, *inverted),
-            None => dead |= 1 << k,
+    /// The cable that explains a received pattern.
+    ///
+    /// # Errors
+    /// A mask of physical lanes: those without a known pattern, or all if several carry the same
+    /// one.
+    pub fn find_cable(self, received: &TrainingPattern) -> Result<Permutation, u8> {
+        let (mut order, mut invert, mut dead) = ([0; MAX_LANES], [false; MAX_LANES], 0);
+        let lanes = self.read_pattern(received);
+        for (k, lane) in lanes.iter().enumerate().take(self.count()) {
+            match lane {
+                Some((from, inverted)) => (order[k], invert[k]) = (*from, *inverted),
+                None => dead |= 1 << k,
+            }
         }
+        if dead != 0 {
+            return Err(dead);
+        }
+        let (order, invert) = (&order[..self.count()], &invert[..self.count()]);
+        Permutation::new(order, invert).ok_or(self.all())
     }
-    if dead != 0 {
-        return Err(dead);
-    }
-    Permutation::new(order, invert).ok_or(ALL_LANES)
 }
 
 /// A decoded training frame.
@@ -143,7 +172,7 @@ pub struct Training {
     pub state: u8,
     /// Whether the sender of this frame receives and accepts the receiver's training frames.
     pub heard: bool,
-    /// Lanes that the sender of this frame wants to receive on, 3 bits.
+    /// Lanes that the sender of this frame wants to receive on, one bit each.
     pub rx_lanes: u8,
     /// Port of the sender.
     pub port: u8,
@@ -161,7 +190,7 @@ pub struct Training {
     pub node: [u8; NAME_BYTES],
     /// Name of the node that the sender expects at the other end.
     pub expect_node: [u8; NAME_BYTES],
-    /// Wire words of the pattern, as sent ([`PATTERN`]) or received.
+    /// The pattern, as sent ([`Lanes::pattern`]) or received.
     pub pattern: TrainingPattern,
 }
 
@@ -247,12 +276,7 @@ impl<T: AsRef<[u8]>> TrainingView<T> {
 
     /// The pattern as received.
     pub fn pattern(&self) -> TrainingPattern {
-        let mut words = [0; PATTERN_WORDS];
-        let area = self.0.as_ref()[PATTERN_AT].as_chunks::<WORD_BYTES>().0;
-        for (word, bytes) in words.iter_mut().zip(area) {
-            *word = u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]);
-        }
-        words
+        self.array(PATTERN_AT)
     }
 }
 
@@ -267,7 +291,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> TrainingView<T> {
     /// Sets `heard` and the wanted lanes; the reserved bits become zero.
     pub fn set_lanes(&mut self, heard: bool, rx_lanes: u8) {
         let heard = if heard { HEARD } else { 0 };
-        self.0.as_mut()[RX_LANES_AT.start] = heard | rx_lanes & ALL_LANES;
+        self.0.as_mut()[RX_LANES_AT.start] = heard | rx_lanes & RX_LANES;
     }
 
     /// Sets the credits per virtual channel.
@@ -291,10 +315,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> TrainingView<T> {
 
     /// Sets the pattern, which the check does not cover.
     pub fn set_pattern(&mut self, pattern: &TrainingPattern) {
-        let area = self.0.as_mut()[PATTERN_AT].as_chunks_mut::<WORD_BYTES>().0;
-        for (bytes, word) in area.iter_mut().zip(pattern) {
-            bytes.copy_from_slice(&word.to_be_bytes()[1..]);
-        }
+        self.0.as_mut()[PATTERN_AT].copy_from_slice(pattern);
     }
 }
 
@@ -321,7 +342,7 @@ impl Training {
         if !view.check_is_right() {
             return Err(FrameError::BadHeaderCheck);
         }
-        if view.lane_byte() & !(HEARD | ALL_LANES) != 0 {
+        if view.lane_byte() & !(HEARD | RX_LANES) != 0 {
             return Err(FrameError::ReservedTraining);
         }
         let (node, expect_node) = (view.node(), view.expect_node());
@@ -332,7 +353,7 @@ impl Training {
             header: *frame.header(),
             state: view.state(),
             heard: view.lane_byte() & HEARD != 0,
-            rx_lanes: view.lane_byte() & ALL_LANES,
+            rx_lanes: view.lane_byte() & RX_LANES,
             port: view.port(),
             expect_port: view.expect_port(),
             max_packet: view.max_packet(),
@@ -343,6 +364,18 @@ impl Training {
             expect_node,
             pattern: view.pattern(),
         })
+    }
+
+    /// The same frame, unless its sender wants lanes that the link does not have.
+    ///
+    /// # Errors
+    /// [`FrameError::ReservedTraining`].
+    pub const fn of_lanes(self, lanes: Lanes) -> Result<Self, FrameError> {
+        if self.rx_lanes & !lanes.all() == 0 {
+            Ok(self)
+        } else {
+            Err(FrameError::ReservedTraining)
+        }
     }
 
     /// Parses the bytes of a training frame.

@@ -13,13 +13,13 @@
 //! word is in every frame; idle phits fill the rest.
 
 use super::control::{ControlWord, REST_BYTES, SidebandError, WORD_BYTES, WORD_PHITS, WordRest};
-use super::phit::{CONTENT_MASK, PHIT_BITS, Phit, WIRE_MASK};
+use super::phit::{CONTENT_MASK, LANES, PHIT_BITS, Phit, WIRE_MASK};
 use crate::carrier::frame::{
     CHECK_BYTES, EmitError, Frame, FrameError, FrameHeader, FrameKind, HEADER_BYTES, MIN_BYTES,
     checksum, parse,
 };
 use crate::carrier::lane_layout::LaneLayout;
-use crate::carrier::lanes::{Permutation, unswizzle};
+use crate::carrier::lanes::Permutation;
 use core::ops::Range;
 
 /// Bytes of the rest of the control word.
@@ -254,7 +254,7 @@ impl<'a> DataFrame<'a> {
     /// The kind of data frames.
     pub const KIND: FrameKind = FrameKind::new(0);
     /// Layout of the frame: the lanes carry the phit area.
-    pub const LAYOUT: LaneLayout = LaneLayout::new(Self::KIND, data_area);
+    pub const LAYOUT: LaneLayout = LaneLayout::new(Self::KIND, LANES, data_area);
 
     /// Interprets a frame as a data frame. The phit area is not validated: the checks of control
     /// word and packets detect lane errors.
@@ -285,7 +285,7 @@ impl<'a> DataFrame<'a> {
     /// # Errors
     /// As for [`parse`] and [`Self::of`].
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FrameError> {
-        Self::of(&parse(bytes)?)
+        Self::of(&parse(bytes)?.of_lanes(LANES)?)
     }
 
     /// The frame header, which has been validated.
@@ -310,7 +310,7 @@ impl<'a> DataFrame<'a> {
 
     #[inline(always)]
     fn put_right(&self, words: [u32; GROUP_PHITS]) -> [u32; GROUP_PHITS] {
-        words.map(|wire| unswizzle(wire, self.header.lanes, &self.cable))
+        words.map(|wire| LANES.unswizzle(wire, self.header.lanes, &self.cable))
     }
 
     fn groups_of_words(&self) -> impl Iterator<Item = [u32; GROUP_PHITS]> + use<'a> {

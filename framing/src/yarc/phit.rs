@@ -5,10 +5,13 @@
 //! idle are marked on the real link; we assume that the line code marks them. Here the mark
 //! accompanies the phit as its [`PhitKind`].
 
-use crate::carrier::lanes::WORD_BITS;
+use crate::carrier::lanes::Lanes;
 
 /// Bits of one phit on the wire.
 pub const PHIT_BITS: u32 = 24;
+/// Three differential pairs carry a phit (BlackWidow sec. 4.4 and 7.7): a third, half, or all of
+/// it each, depending on how many are in use.
+pub const LANES: Lanes = Lanes::new(3, PHIT_BITS);
 /// Bits of one phit that belong to the packet; the other two are the sideband.
 pub const CONTENT_BITS: u32 = 22;
 /// Mask of the content bits.
@@ -20,7 +23,6 @@ pub const WIRE_MASK: u32 = (1 << PHIT_BITS) - 1;
 const KIND_SHIFT: u32 = PHIT_BITS;
 
 const _: () = assert!(CONTENT_BITS + 2 == PHIT_BITS);
-const _: () = assert!(PHIT_BITS == WORD_BITS, "a phit is a wire word");
 
 /// The kind of a phit according to the line code. The discriminants are the two-bit codes of the
 /// frame's kind map.

@@ -6,9 +6,9 @@ use crate::set::{CONTROL, data_set};
 use phitwire_framing::aries::frame::{
     MAX_FRAME_SETS, SETS_AT, SetFrame, SetFrameWriter, max_sets, set_frame_len,
 };
-use phitwire_framing::aries::set::{SET_BYTES, Set};
+use phitwire_framing::aries::set::{LANES, SET_BYTES, Set};
 use phitwire_framing::carrier::frame::{EmitError, FrameError, FrameHeader, FrameKind};
-use phitwire_framing::carrier::lanes::{Permutation, swizzle_area};
+use phitwire_framing::carrier::lanes::Permutation;
 
 const HEADER: FrameHeader = common::header(SetFrame::KIND, 2);
 
@@ -124,7 +124,7 @@ fn sets_come_right_behind_any_cable() {
         *writer.slot().unwrap() = DATA_SET;
         assert_eq!(writer.finish(), Some(144));
         let area = SetFrame::LAYOUT.area(&buf).unwrap();
-        swizzle_area(&mut buf[area], lanes, &cable);
+        LANES.swizzle_area(&mut buf[area], lanes, &cable);
         let swapped = sets_of(&buf);
         // The sender's lane 2 arrives unchanged, so alone it needs no correction.
         let as_is = swapped.iter().all(|set| Set::parse(&set).is_ok());

@@ -7,10 +7,9 @@ use phitwire_framing::aries::crc20;
 use phitwire_framing::aries::flit::{Flit, VCS};
 use phitwire_framing::aries::pattern::Pattern;
 use phitwire_framing::aries::set::{
-    ControlSet, DATA_FLITS, DataSet, MAX_LOAD, SET_BYTES, Set, SetError, SetView, Tail,
+    ControlSet, DATA_FLITS, DataSet, LANES, MAX_LOAD, SET_BYTES, Set, SetError, SetView, Tail,
     number_distance, vc_ack, widen_ack, widen_vc_ack,
 };
-use phitwire_framing::carrier::lanes::{bits_of_lane, flip};
 
 pub fn data_set() -> DataSet {
     let mut all = [Flit::IDLE; DATA_FLITS];
@@ -227,7 +226,7 @@ fn each_lane_has_its_bits_of_a_set() {
         for lane in (0..3).filter(|lane| lanes >> lane & 1 != 0) {
             let mut area = [0; SET_BYTES];
             for word in 0..SET_BYTES / 3 {
-                flip(&mut area, word, bits_of_lane(lanes, lane));
+                LANES.flip(&mut area, word, LANES.bits_of(lanes, lane));
             }
             let bits: u32 = area.iter().map(|byte| byte.count_ones()).sum();
             assert_eq!(bits, each);
@@ -238,7 +237,7 @@ fn each_lane_has_its_bits_of_a_set() {
     }
     // Bit i, counted from the last of the set, travels on lane i mod 3.
     let mut area = [0; SET_BYTES];
-    (0..SET_BYTES / 3).for_each(|word| flip(&mut area, word, bits_of_lane(7, 1)));
+    (0..SET_BYTES / 3).for_each(|word| LANES.flip(&mut area, word, LANES.bits_of(7, 1)));
     for i in 0..SET_BYTES * 8 {
         let bit = area[SET_BYTES - 1 - i / 8] >> (i % 8) & 1;
         assert_eq!(bit == 1, i % 3 == 1);

@@ -2,13 +2,12 @@
 
 use crate::common::{TRAINING_FRAME, changed, flipped_bits_are_found, header_is_golden};
 use phitwire_framing::carrier::frame::{EmitError, FrameError, FrameHeader, LinkEnd, parse};
-use phitwire_framing::carrier::lanes::{
-    ALL_LANES, LANES, Permutation, bits_of_lane, swizzle, swizzle_area, unswizzle,
-};
+use phitwire_framing::carrier::lanes::{Lanes, MAX_LANES, Permutation};
 use phitwire_framing::carrier::training::{
-    PATTERN, PATTERN_AT, PATTERN_LANE_BITS, PATTERN_TOLERANCE, Training, TrainingView, find_cable,
-    name_bytes, name_str, read_lanes,
+    PATTERN_AT, PATTERN_BYTES, Training, TrainingPattern, TrainingView, name_bytes, name_str,
 };
+
+const LANES: Lanes = Lanes::new(3, 24);
 
 fn meaning() -> Training {
     Training {
@@ -33,7 +32,7 @@ fn meaning() -> Training {
         credits: [4096, 8192],
         node: name_bytes("yarc-0").unwrap(),
         expect_node: name_bytes("nœud").unwrap(),
-        pattern: PATTERN,
+        pattern: LANES.pattern(),
     }
 }
 
@@ -51,7 +50,7 @@ fn deconstruct() {
     assert_eq!(name_str(&view.expect_node()), Some("nœud"));
     assert!(view.check_is_right());
     assert_eq!(view.check(), 0x0e0f_b73d);
-    assert_eq!(view.pattern(), PATTERN);
+    assert_eq!(view.pattern(), LANES.pattern());
 }
 
 #[test]
@@ -59,7 +58,7 @@ fn construct() {
     let mut bytes = [0xa5; TRAINING_FRAME.len()];
     meaning().header.emit(&mut bytes).unwrap();
     let mut view = TrainingView::new_checked(bytes).unwrap();
-    view.set_pattern(&PATTERN);
+    view.set_pattern(&LANES.pattern());
     view.set_nodes(&name_bytes("yarc-0").unwrap(), &name_bytes("nœud").unwrap());
     view.set_credits([4096, 8192]);
     view.set_window_packets(512);
@@ -94,7 +93,7 @@ fn emit_golden() {
 fn frames_wrong_in_a_field_are_rejected_by_its_name() {
     let training = |change: fn(&mut Vec<u8>)| changed(&TRAINING_FRAME, 100, change);
     let cases = [
-        (training(|b| b[21] |= 0x08), FrameError::ReservedTraining),
+        (training(|b| b[21] |= 0x10), FrameError::ReservedTraining),
         (training(|b| b[21] |= 0x40), FrameError::ReservedTraining),
         (training(|b| b[19] = 4), FrameError::BadPhitCount),
         (training(|b| b[36..68].fill(0)), FrameError::BadName),
@@ -107,6 +106,10 @@ fn frames_wrong_in_a_field_are_rejected_by_its_name() {
     for (bytes, error) in cases {
         assert_eq!(Training::parse(&bytes), Err(error), "{bytes:x?}");
     }
+    // Only a link with a fourth lane can be asked to use it.
+    let fourth = Training::parse(&training(|b| b[21] |= 0x08)).expect("a lane of the format");
+    assert_eq!(fourth.of_lanes(LANES), Err(FrameError::ReservedTraining));
+    assert_eq!(fourth.of_lanes(Lanes::new(4, 24)), Ok(fourth));
     let data = training(|b| b[1] = 0x20);
     assert_eq!(Training::parse(&data), Err(FrameError::BadKind));
     assert_eq!(Training::parse(&[]), Err(FrameError::TooShort));
@@ -142,17 +145,18 @@ fn cables() -> impl Iterator<Item = Permutation> {
 
 #[test]
 fn rows_of_the_pattern_are_far_apart() {
-    assert_eq!(PATTERN_LANE_BITS, 128);
-    let row = |lane: u8| PATTERN.map(|word| word >> lane & bits_of_lane(ALL_LANES, 0));
-    let distance = |a: [u32; 16], b: [u32; 16]| -> u32 {
-        a.iter().zip(&b).map(|(a, b)| (a ^ b).count_ones()).sum()
-    };
+    assert_eq!((LANES.pattern_bits(), LANES.pattern_tolerance()), (128, 16));
+    let near_half = |wrong: u32| (63..=65).contains(&wrong);
     for a in 0..3 {
-        for b in 0..a {
-            // Rows must be distant in either polarity.
-            assert!((63..=65).contains(&distance(row(a), row(b))));
-        }
-        assert!((63..=65).contains(&distance(row(a), [0; 16])));
+        // Rows must be distant in either polarity.
+        assert!((0..a).all(|b| near_half(LANES.distance(&LANES.pattern(), b, a))));
+        assert!(near_half(LANES.distance(&[0; PATTERN_BYTES], 0, a)));
+    }
+    for (count, word_bits) in [(1, 8), (1, 32), (2, 8), (2, 16), (2, 32), (3, 24), (4, 24)] {
+        assert!(
+            Lanes::new(count, word_bits).rows_differ(),
+            "{count}, {word_bits}"
+        );
     }
 }
 
@@ -160,77 +164,90 @@ fn rows_of_the_pattern_are_far_apart() {
 fn all_48_cables_are_found_through_noise() {
     for cable in cables() {
         let mut bytes = TRAINING_FRAME;
-        swizzle_area(&mut bytes[PATTERN_AT], ALL_LANES, &cable);
+        LANES.swizzle_area(&mut bytes[PATTERN_AT], LANES.all(), &cable);
         let Ok(training) = Training::parse(&bytes) else {
             panic!("the body is not noisy")
         };
-        assert_eq!(find_cable(&training.pattern), Ok(cable));
+        assert_eq!(LANES.find_cable(&training.pattern), Ok(cable));
         // The maximum of tolerated bit errors on each lane: all bits of two wire words, eight per
         // lane each.
         let mut noisy = training.pattern;
-        noisy[3] ^= 0xff_ffff;
-        noisy[9] ^= 0xff_ffff;
-        assert_eq!(PATTERN_TOLERANCE, 16);
-        assert_eq!(find_cable(&noisy), Ok(cable));
-        noisy[0] ^= bits_of_lane(ALL_LANES, 1) & 0x8;
-        noisy[0] ^= bits_of_lane(ALL_LANES, 1) & 0x10;
+        LANES.flip(&mut noisy, 3, 0xff_ffff);
+        LANES.flip(&mut noisy, 9, 0xff_ffff);
+        assert_eq!(LANES.find_cable(&noisy), Ok(cable));
+        LANES.flip(&mut noisy, 0, LANES.bits_of(LANES.all(), 1) & 0x18);
         // One more inverted bit on physical lane 1.
-        assert_eq!(find_cable(&noisy), Err(0b010));
-        assert!(read_lanes(&noisy)[0].is_some());
+        assert_eq!(LANES.find_cable(&noisy), Err(0b010));
+        assert!(LANES.read_pattern(&noisy)[0].is_some());
     }
+}
+
+/// The pattern with each word changed.
+fn changed_pattern(change: impl FnMut(u32) -> u32) -> TrainingPattern {
+    let mut pattern = LANES.pattern();
+    LANES.map_area(&mut pattern, change);
+    pattern
 }
 
 #[test]
 fn dead_and_doubled_lanes_are_named() {
-    let pattern = PATTERN.map(|word| word & !bits_of_lane(ALL_LANES, 2));
-    assert_eq!(find_cable(&pattern), Err(0b100));
-    let lanes = [Some((0, false)), Some((1, false)), None];
-    assert_eq!(read_lanes(&pattern), lanes);
-    assert_eq!(find_cable(&[0; 16]), Err(0b111));
-    let row = bits_of_lane(ALL_LANES, 0);
-    let doubled = PATTERN.map(|word| word & row | (word & row) << 1 | word & row << 2);
-    assert_eq!(find_cable(&doubled), Err(ALL_LANES));
+    let [row, .., last] = [0, 1, 2].map(|lane| LANES.bits_of(LANES.all(), lane));
+    let pattern = changed_pattern(|word| word & !last);
+    assert_eq!(LANES.find_cable(&pattern), Err(0b100));
+    let lanes = [Some((0, false)), Some((1, false)), None, None];
+    assert_eq!(LANES.read_pattern(&pattern), lanes);
+    assert_eq!(LANES.find_cable(&[0; PATTERN_BYTES]), Err(0b111));
+    let doubled = changed_pattern(|word| word & row | (word & row) << 1 | word & row << 2);
+    assert_eq!(LANES.find_cable(&doubled), Err(LANES.all()));
 }
 
 #[test]
-fn lanes_share_the_bits_of_a_phit() {
-    for active in 1..8_u8 {
-        let masks = (0..LANES as u8).map(|lane| bits_of_lane(active, lane));
-        let mut seen = 0;
-        for (lane, mask) in masks.enumerate() {
-            assert_eq!(mask & seen, 0);
-            let expected = [0, 24 / active.count_ones()][usize::from(active >> lane & 1)];
-            assert_eq!(mask.count_ones(), expected);
-            seen |= mask;
+fn lanes_share_the_bits_of_a_word() {
+    for lanes in [
+        LANES,
+        Lanes::new(4, 24),
+        Lanes::new(2, 32),
+        Lanes::new(1, 8),
+    ] {
+        for active in 1..=lanes.all() {
+            let masks = (0..MAX_LANES as u8).map(|lane| lanes.bits_of(active, lane));
+            let mut seen = 0;
+            for (lane, mask) in masks.enumerate() {
+                assert_eq!(mask & seen, 0);
+                let share = lanes.word_bits() / active.count_ones();
+                let expected = [0, share][usize::from(active >> lane & 1)];
+                assert_eq!(mask.count_ones(), expected);
+                seen |= mask;
+            }
+            assert_eq!(seen, lanes.word_mask());
         }
-        assert_eq!(seen, 0xff_ffff);
     }
-    assert_eq!(bits_of_lane(0b111, 1), 0x492492);
-    assert_eq!(bits_of_lane(0b101, 2), 0xaaaaaa);
-    assert_eq!(bits_of_lane(0b010, 1), 0xffffff);
-    let none = [(0, 0), (7, 3), (0xf8, 3)].map(|(lanes, lane)| bits_of_lane(lanes, lane));
+    assert_eq!(LANES.bits_of(0b111, 1), 0x492492);
+    assert_eq!(LANES.bits_of(0b101, 2), 0xaaaaaa);
+    assert_eq!(LANES.bits_of(0b010, 1), 0xffffff);
+    let none = [(0, 0), (7, 3), (0xf8, 3)].map(|(lanes, lane)| LANES.bits_of(lanes, lane));
     assert_eq!(none, [0; 3]);
 }
 
 #[test]
 fn a_cable_moves_whole_lanes() {
     let cable = Permutation::new([2, 0, 1], [false, false, true]).unwrap();
-    let on = |lane| bits_of_lane(ALL_LANES, lane);
+    let on = |lane| LANES.bits_of(LANES.all(), lane);
     let inverted = on(2);
-    assert_eq!(swizzle(on(2), ALL_LANES, &cable), on(0) ^ inverted);
-    assert_eq!(swizzle(on(0), ALL_LANES, &cable), on(1) ^ inverted);
-    assert_eq!(swizzle(on(1), ALL_LANES, &cable), 0);
+    assert_eq!(LANES.swizzle(on(2), LANES.all(), &cable), on(0) ^ inverted);
+    assert_eq!(LANES.swizzle(on(0), LANES.all(), &cable), on(1) ^ inverted);
+    assert_eq!(LANES.swizzle(on(1), LANES.all(), &cable), 0);
     // Two lanes left: the sender's 0 and 1 arrive on physical 1 and 2, in this order.
-    assert_eq!(swizzle(0x555555, 0b011, &cable), 0x555555 ^ 0xaaaaaa);
+    assert_eq!(LANES.swizzle(0x555555, 0b011, &cable), 0x555555 ^ 0xaaaaaa);
     // The sender's 1 and 2: 2 arrives on physical 0, so the streams are exchanged.
-    assert_eq!(swizzle(0x555555, 0b110, &cable), 0);
+    assert_eq!(LANES.swizzle(0x555555, 0b110, &cable), 0);
     for cable in cables() {
         for active in 0..8 {
             for wire in [0, 0xff_ffff, 0x12_3456, 0xfe_dcba] {
-                let swizzled = swizzle(wire, active, &cable);
-                assert_eq!(unswizzle(swizzled, active, &cable), wire);
+                let swizzled = LANES.swizzle(wire, active, &cable);
+                assert_eq!(LANES.unswizzle(swizzled, active, &cable), wire);
                 if cable.is_identity() {
-                    assert_eq!(swizzle(wire, active, &cable), wire);
+                    assert_eq!(LANES.swizzle(wire, active, &cable), wire);
                 }
             }
         }
@@ -238,4 +255,13 @@ fn a_cable_moves_whole_lanes() {
     assert_eq!(cables().filter(Permutation::is_identity).count(), 1);
     assert_eq!(Permutation::new([0, 1, 1], [false; 3]), None);
     assert_eq!(Permutation::new([0, 1, 3], [false; 3]), None);
+    assert_eq!(Permutation::new([0, 1, 2], [false; 4]), None);
+    assert_eq!(Permutation::new([0, 1, 2, 3, 4], [false; 5]), None);
+    // A fourth lane is not one of three.
+    let four = Permutation::new([3, 0, 1, 2], [true; 4]).expect("four lanes");
+    let lanes = Lanes::new(4, 24);
+    for active in 1..16 {
+        let there = lanes.swizzle(0x12_3456, active, &four);
+        assert_eq!(lanes.unswizzle(there, active, &four), 0x12_3456);
+    }
 }

@@ -3,14 +3,14 @@
 
 use phitwire_framing::carrier::frame::{FrameError, VERSION, parse, seal};
 use phitwire_framing::carrier::lanes::Permutation;
-use phitwire_framing::carrier::training::{Training, find_cable};
+use phitwire_framing::carrier::training::Training;
 use phitwire_framing::yarc::frame::{DataFrame, MAP_AT, emit_data, frame_len};
 use phitwire_framing::yarc::maintenance::Maintenance;
 use phitwire_framing::yarc::memory::{
     RequestPacket, decode_request, decode_response, encode_request, encode_response,
 };
 use phitwire_framing::yarc::packet::{PacketBuf, check_packet};
-use phitwire_framing::yarc::phit::Phit;
+use phitwire_framing::yarc::phit::{LANES, Phit};
 
 /// Room for the phits of any frame in an Ethernet jumbo frame or a fuzzer's input.
 const ROOM: usize = 2800;
@@ -35,7 +35,7 @@ enum Read<'a> {
 }
 
 fn read(bytes: &[u8]) -> Result<Read<'_>, FrameError> {
-    let frame = parse(bytes)?;
+    let frame = parse(bytes)?.of_lanes(LANES)?;
     let (data, training) = (DataFrame::of(&frame), Training::of(&frame));
     match frame.kind() {
         DataFrame::KIND => assert_eq!(training, Err(FrameError::BadKind), "a frame of two kinds"),
@@ -44,7 +44,7 @@ fn read(bytes: &[u8]) -> Result<Read<'_>, FrameError> {
     if frame.kind() == DataFrame::KIND {
         data.map(Read::Data)
     } else {
-        training.map(Read::Training)
+        training?.of_lanes(LANES).map(Read::Training)
     }
 }
 
@@ -84,7 +84,7 @@ pub fn decode(bytes: &[u8]) -> Outcome {
             }
         }
         Ok(Read::Training(frame)) => {
-            let _ = find_cable(&frame.pattern);
+            let _ = LANES.find_cable(&frame.pattern);
             let mut buf = [0xa5; 200];
             let len = frame.emit(&mut buf).expect("200 bytes are enough");
             assert_eq!(&buf[..len], bytes, "a training frame has one form");

@@ -4,13 +4,13 @@ use crate::common::{self, TRAINING_FRAME, flipped_bits_are_found, header_is_gold
 use crate::decode::decode;
 use crate::golden::{DATA_FRAME, REST, WORD, WRITE_32, WRITE_DONE, phits};
 use phitwire_framing::carrier::frame::{EmitError, FrameError, FrameHeader};
-use phitwire_framing::carrier::lanes::{Permutation, flip, swizzle_area};
+use phitwire_framing::carrier::lanes::Permutation;
 use phitwire_framing::yarc::control::{ControlWord, SidebandError, WordRest};
 use phitwire_framing::yarc::frame::{
     DataFrame, MAP_AT, MAX_FRAME_PHITS, MIN_FRAME_PHITS, REST_AT, emit_data, frame_len, max_phits,
     padded_phits,
 };
-use phitwire_framing::yarc::phit::{Phit, PhitKind};
+use phitwire_framing::yarc::phit::{LANES, Phit, PhitKind};
 
 const HEADER: FrameHeader = common::header(DataFrame::KIND, 48);
 
@@ -166,11 +166,11 @@ fn the_second_word_serves_when_noise_hits_the_first() {
     let mut buf = [0; 400];
     let len = emit_data(&HEADER, &word(), &[&[Phit::IDLE; 96], &[]], &mut buf).unwrap();
     let area = DataFrame::LAYOUT.area(&buf[..len]).unwrap();
-    flip(&mut buf[area.clone()], 3, 0x80_0000);
+    LANES.flip(&mut buf[area.clone()], 3, 0x80_0000);
     assert_eq!(data(&buf[..len]).control_word(), Ok(word()));
-    flip(&mut buf[area.clone()], 48 + 47, 0x40_0000);
+    LANES.flip(&mut buf[area.clone()], 48 + 47, 0x40_0000);
     assert_eq!(data(&buf[..len]).control_word(), Err(SidebandError::Check));
-    flip(&mut buf[area], 1000, 1);
+    LANES.flip(&mut buf[area], 1000, 1);
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_frame_is_read_behind_a_cable() {
         emit_data(&header, &word(), &[&burst(), &[]], &mut buf).unwrap();
         let straight = buf;
         let area = DataFrame::LAYOUT.area(&buf).unwrap();
-        swizzle_area(&mut buf[area], lanes, &cable);
+        LANES.swizzle_area(&mut buf[area], lanes, &cable);
         // Lane 2 alone arrives unchanged.
         assert_eq!(buf == straight, lanes == 0b100);
         let frame = data(&buf).behind(cable);

@@ -3,11 +3,9 @@
 use crate::decode::{decode, decode_with_checks_made_right};
 use crate::golden::closed;
 use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
-use phitwire_framing::carrier::lanes::{
-    Permutation, bits_of_lane, map_area, swizzle, swizzle_area,
-};
+use phitwire_framing::carrier::lanes::Permutation;
 use phitwire_framing::carrier::number::PacketNumber;
-use phitwire_framing::carrier::training::{PATTERN, Training, find_cable, name_bytes};
+use phitwire_framing::carrier::training::{PATTERN_BYTES, Training, name_bytes};
 use phitwire_framing::yarc::control::{ControlWord, LinkStatus, WordRest};
 use phitwire_framing::yarc::frame::{DataFrame, emit_data, frame_len, padded_phits};
 use phitwire_framing::yarc::maintenance::{Maintenance, Operation, RegisterStatus, RouteVector};
@@ -16,7 +14,7 @@ use phitwire_framing::yarc::memory::{
     encode_response,
 };
 use phitwire_framing::yarc::packet::{Eop, EopStatus, Head, PacketBuf, check_packet};
-use phitwire_framing::yarc::phit::{Phit, PhitKind};
+use phitwire_framing::yarc::phit::{LANES, Phit, PhitKind};
 use proptest::prelude::*;
 
 prop_compose! {
@@ -233,7 +231,7 @@ proptest! {
         let mut buf = vec![0xa5; frame_len(phits.len())];
         prop_assert_eq!(emit_data(&header, &word, &[a, b], &mut buf), Ok(buf.len()));
         let area = DataFrame::LAYOUT.area(&buf).unwrap();
-        swizzle_area(&mut buf[area], header.lanes, &cable);
+        LANES.swizzle_area(&mut buf[area], header.lanes, &cable);
         let Ok(frame) = DataFrame::parse(&buf) else { panic!("own frame is not accepted") };
         let frame = frame.behind(cable);
         let padded = padded_phits(phits.len());
@@ -271,15 +269,15 @@ proptest! {
         let Ok(clean) = DataFrame::parse(&buf) else { panic!("own frame is not accepted") };
         let clean: Vec<u32> = (0..48).map(|i| clean.raw(i).unwrap().wire()).collect();
         let area = DataFrame::LAYOUT.area(&buf).unwrap();
-        swizzle_area(&mut buf[area.clone()], header.lanes, &cable);
+        LANES.swizzle_area(&mut buf[area.clone()], header.lanes, &cable);
         let arrives = (0..3_u8).filter(|k| header.lanes >> cable.order()[usize::from(*k)] & 1 == 1);
         let physical_lanes = arrives.fold(0, |mask, k| mask | 1 << k);
-        let hit = bits_of_lane(physical_lanes, physical);
+        let hit = LANES.bits_of(physical_lanes, physical);
         let mut noise = noise.into_iter();
-        map_area(&mut buf[area], |wire| wire ^ noise.next().unwrap() & hit);
+        LANES.map_area(&mut buf[area], |wire| wire ^ noise.next().unwrap() & hit);
         let Ok(frame) = DataFrame::parse(&buf) else { panic!("noise hit the header") };
         let frame = frame.behind(cable);
-        let allowed = bits_of_lane(header.lanes, cable.order()[usize::from(physical)]);
+        let allowed = LANES.bits_of(header.lanes, cable.order()[usize::from(physical)]);
         for (i, clean) in clean.into_iter().enumerate() {
             prop_assert_eq!((frame.raw(i).unwrap().wire() ^ clean) & !allowed, 0);
         }
@@ -288,7 +286,8 @@ proptest! {
     #[test]
     fn training_frames_round_trip(
         header in header(), small: [u8; 6], heard: bool, window_packets: u16, credits: [u32; 2],
-        node in "[a-z0-9-]{1,32}", expect in "\\PC{1,8}", pattern in any::<[u32; 16]>()
+        node in "[a-z0-9-]{1,32}", expect in "\\PC{1,8}",
+        pattern in prop::collection::vec(any::<u8>(), PATTERN_BYTES)
     ) {
         let training = Training {
             header: FrameHeader { kind: Training::KIND, ..header },
@@ -303,7 +302,7 @@ proptest! {
             credits,
             node: name_bytes(&node).unwrap(),
             expect_node: name_bytes(&expect).unwrap(),
-            pattern: pattern.map(|word| word & 0xff_ffff),
+            pattern: pattern.try_into().expect("a vector of this length"),
         };
         let mut buf = vec![0xa5; training.buffer_len()];
         prop_assert_eq!(training.emit(&mut buf), Ok(buf.len()));
@@ -312,8 +311,9 @@ proptest! {
 
     #[test]
     fn cables_are_found(cable in cable()) {
-        let received = PATTERN.map(|wire| swizzle(wire, 7, &cable));
-        prop_assert_eq!(find_cable(&received), Ok(cable));
+        let mut received = LANES.pattern();
+        LANES.swizzle_area(&mut received, 7, &cable);
+        prop_assert_eq!(LANES.find_cable(&received), Ok(cable));
     }
 
     #[test]
@@ -331,7 +331,7 @@ proptest! {
         emit_data(&header, &ControlWord::default(), &[&phits, &[]], &mut buf).unwrap();
         let area = DataFrame::LAYOUT.area(&buf).unwrap();
         let mut noise = noise.into_iter().cycle();
-        map_area(&mut buf[area], |wire| wire ^ noise.next().unwrap() >> 8);
+        LANES.map_area(&mut buf[area], |wire| wire ^ noise.next().unwrap() >> 8);
         decode(&buf);
     }
 }

@@ -7,8 +7,8 @@ use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{EopStatus, Head, Vc, second_phit};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
-use crate::link::Lcb;
-use crate::link::STANDARD;
+use crate::link::testing::with;
+use crate::link::{Lcb, PhitLinkConfig, PhitProfile, STANDARD};
 use crate::route::registers::ChipRegisters;
 use crate::router::pipeline::CYCLE_PS;
 use crate::router::{Yarc, YarcConfig};
@@ -106,7 +106,7 @@ impl Node for Either {
     }
 }
 
-fn link(port: PortId, end: LinkEnd) -> LinkConfig {
+fn link(port: PortId, end: LinkEnd) -> PhitLinkConfig {
     let name = |node: &str, port| EndName {
         node: node.into(),
         port,
@@ -116,11 +116,10 @@ fn link(port: PortId, end: LinkEnd) -> LinkConfig {
         LinkEnd::A => (chip, far),
         LinkEnd::B => (far, chip),
     };
-    LinkConfig::builder(STANDARD, port.into(), end, local, peer)
+    let builder = LinkConfig::builder(STANDARD, port.into(), end, local, peer)
         .profile(LinkProfile::paper())
-        .clock(CLOCK)
-        .build()
-        .expect("a valid link")
+        .clock(CLOCK);
+    with(builder, PhitProfile::paper())
 }
 
 fn packet(dest: u16) -> Vec<Phit> {

@@ -6,10 +6,10 @@ use std::ops::Range;
 use crc::{CRC_32_ISCSI, Crc};
 use phitwire::rng::Rng;
 use phitwire_framing::carrier::frame::{
-    CHECK_BYTES, FrameHeader, HEADER_BYTES, HeaderView, LinkEnd,
+    CHECK_BYTES, FrameHeader, FrameKind, HEADER_BYTES, HeaderView, LinkEnd,
 };
-use phitwire_framing::carrier::lanes::ALL_LANES;
-use phitwire_framing::carrier::training::{PATTERN, TRAINING_BYTES, Training};
+use phitwire_framing::carrier::lane_layout::LaneLayout;
+use phitwire_framing::carrier::training::{TRAINING_BYTES, Training};
 use phitwire_machines::MACHINES;
 
 use crate::options::Form;
@@ -184,7 +184,8 @@ impl Forge {
     fn lanes(&mut self) -> &'static str {
         self.copy_recent();
         self.change_header(|view, rng| {
-            view.set_lane_word(1 + rng.below(u64::from(ALL_LANES) - 1) as u16)
+            let all = layout_of(view.kind()).lanes().all();
+            view.set_lane_word(1 + rng.below(u64::from(all) - 1) as u16)
         });
         "lanes"
     }
@@ -193,21 +194,22 @@ impl Forge {
         let (Some(training), Some(session)) = (&self.training, &self.session) else {
             return "nothing";
         };
+        let lanes = layout_of(session.kind).lanes();
         let mut training = Training {
             header: FrameHeader {
                 kind: Training::KIND,
-                lanes: ALL_LANES,
+                lanes: lanes.all(),
                 units: 0,
                 ..*session
             },
             heard: true,
-            rx_lanes: ALL_LANES,
-            pattern: PATTERN,
+            rx_lanes: lanes.all(),
+            pattern: lanes.pattern(),
             ..*training
         };
         let (state, what) = match self.form {
             Form::Asks => {
-                training.rx_lanes = 1 + self.rng.below(u64::from(ALL_LANES) - 1) as u8;
+                training.rx_lanes = 1 + self.rng.below(u64::from(lanes.all()) - 1) as u8;
                 (ACTIVE, "asks")
             }
             Form::Disabled => (DISABLED, "disabled"),
@@ -293,10 +295,16 @@ impl Forge {
 /// The bytes that the lanes carry in a frame of any machine.
 fn lane_area(bytes: &[u8]) -> Option<Range<usize>> {
     let kind = FrameHeader::parse(bytes).ok()?.kind;
+    layout_of(kind).area(bytes)
+}
+
+/// The layout of the frames of a kind. Every layout covers training frames.
+fn layout_of(kind: FrameKind) -> &'static LaneLayout {
     let mut layouts = MACHINES.iter().flat_map(|machine| machine.frames);
     let known = layouts.clone().find(|layout| layout.kind() == kind);
-    // Every layout covers training frames.
-    known.or(layouts.next())?.area(bytes)
+    known
+        .or(layouts.next())
+        .expect("the machines of the catalogue have frames")
 }
 
 /// A number other than `this` and 0.

@@ -452,7 +452,7 @@ pub struct LinkReport {
     #[serde(default)]
     pub impaired: bool,
     /// Packets or sets received damaged, charged to each receive lane that had wrong bits in them.
-    pub lane_retries: [u64; 3],
+    pub lane_retries: Vec<u64>,
     /// Smoothed round-trip time in nanoseconds, once measured.
     pub rtt_ns: Option<u64>,
     /// Credits left towards the peer on each virtual channel, in phits.
@@ -493,7 +493,7 @@ impl LinkReport {
             frames_received: counters.rx_frames,
             bad_checks: link.bad_checks(),
             impaired: false,
-            lane_retries: counters.lane_retries,
+            lane_retries: link.lane_retries().to_vec(),
             heard_ms: None,
             rtt_ns: link.round_trip().map(|span| span.as_ns()),
             credits: account.credits,
@@ -503,6 +503,12 @@ impl LinkReport {
             window: account.unacknowledged,
             offers: account.offers,
         }
+    }
+
+    /// The retries of all lanes, for tables.
+    pub fn retries_by_lane(&self) -> String {
+        let retries: Vec<String> = self.lane_retries.iter().map(u64::to_string).collect();
+        retries.join(" ")
     }
 }
 

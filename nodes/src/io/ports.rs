@@ -4,7 +4,7 @@
 use std::io;
 use std::time::Instant;
 
-use phitwire::node::PortId;
+use phitwire::node::{MAX_PORTS, PortId};
 use pnet::util::MacAddr;
 
 use super::counters::IoCounters;
@@ -19,9 +19,6 @@ use super::{
 };
 
 use nix::errno::Errno;
-
-/// Maximum number of ports of a node: the event loop keeps them in 64-bit masks.
-const MAX_PORTS: usize = 64;
 
 /// Marks a port without a socket in [`Ports::index_of`].
 const NONE: u8 = u8::MAX;
@@ -44,7 +41,8 @@ pub struct Ports {
 
 impl Ports {
     /// # Panics
-    /// If a port is 64 or above, or appears twice: the topology's validation excludes both.
+    /// If a port is not below [`MAX_PORTS`], or appears twice: the topology's validation excludes
+    /// both.
     pub fn new(sockets: Vec<PortSocket>) -> Self {
         let mut index_of = [NONE; MAX_PORTS];
         for (index, socket) in sockets.iter().enumerate() {

@@ -2,7 +2,6 @@
 
 use phitwire_framing::carrier::frame::FrameHeader;
 use phitwire_framing::carrier::lane_layout::LaneLayout;
-use phitwire_framing::carrier::lanes::{bits_of_lane, flip};
 
 use super::netem::Probability;
 use crate::rng::Rng;
@@ -24,15 +23,15 @@ pub struct LaneNoise {
 }
 
 impl LaneNoise {
-    /// Noise on `lane` (0 to 2) of a link with frames of this layout; it flips each bit of the lane
-    /// with probability `per_bit`.
+    /// Noise on `lane` of a link with frames of this layout; it flips each bit of the lane with
+    /// probability `per_bit`.
     ///
     /// # Panics
-    /// If `lane` is above 2.
+    /// If the link has no such lane.
     pub fn new(layout: LaneLayout, lane: u8, per_bit: Probability, rng: Rng) -> Self {
         assert!(
-            usize::from(lane) < phitwire_framing::carrier::lanes::LANES,
-            "a port has three lanes"
+            usize::from(lane) < layout.lanes().count(),
+            "a link has no more lanes"
         );
         Self {
             layout,
@@ -56,7 +55,8 @@ impl LaneNoise {
         let Ok(header) = FrameHeader::parse(frame) else {
             return;
         };
-        let lane_bits = bits_of_lane(header.lanes, self.lane);
+        let lanes = self.layout.lanes();
+        let lane_bits = lanes.bits_of(header.lanes, self.lane);
         if lane_bits == 0 {
             return;
         }
@@ -64,16 +64,17 @@ impl LaneNoise {
             return;
         };
         let area = &mut frame[range];
-        for phit in 0..area.len() / 3 {
+        for word in 0..area.len() / lanes.word_bytes() {
             let mask = self.errors(lane_bits);
             if mask != 0 {
                 self.flipped_bits += u64::from(mask.count_ones());
-                flip(area, phit, mask);
+                lanes.flip(area, word, mask);
             }
         }
     }
 
-    /// The bits of `lane_bits` that noise hits in one phit. Two 32-bit draws per generator step.
+    /// The bits of `lane_bits` that noise hits in one wire word. Two 32-bit draws per generator
+    /// step.
     fn errors(&mut self, lane_bits: u32) -> u32 {
         let mut mask = 0;
         let mut left = lane_bits;

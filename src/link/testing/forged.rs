@@ -1,6 +1,5 @@
 //! Lanes that a forged frame requests or uses.
 
-use phitwire_framing::carrier::lanes::bits_of_lane;
 use phitwire_framing::carrier::training::Training;
 
 use super::rig::{A, B, Link, SECOND};
@@ -123,12 +122,8 @@ pub fn a_pattern_that_nobody_asked_for_takes_no_lane<L: Link>() {
     let mut frame = request(&pair, A, 7);
     // Blank lane 2, as if it had failed for a moment.
     let area = L::LAYOUT.area(&frame).unwrap();
-    let mask = bits_of_lane(7, 2).to_be_bytes();
-    for word in frame[area].chunks_mut(3) {
-        for (byte, mask) in word.iter_mut().zip(&mask[1..]) {
-            *byte &= !mask;
-        }
-    }
+    let lanes = L::LAYOUT.lanes();
+    lanes.map_area(&mut frame[area], |word| word & !lanes.bits_of(7, 2));
     for _ in 0..1_000 {
         pair.inject(A, &frame);
         pair.run_for(Duration::from_us(30));

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use phitwire_framing::carrier::frame::FrameHeader;
-use phitwire_framing::carrier::lanes::{bits_of_lane, flip};
 
-use super::rig::{A, B, FRAME_BYTES, Link, live, made};
+use super::rig::{A, B, FRAME_BYTES, Link, config, live};
 use crate::kit::Attendance;
 use crate::link::testing::end::{Drain, End};
 use crate::link::{DownReason, LinkCounters, LinkEvent, LinkView, NodeLink};
@@ -220,7 +219,8 @@ impl<L: Link> Pair<L> {
         let number = self.ends[end].number + 1;
         let profile = self.ends[end].lcb.config().profile().clone();
         let frame_bytes = self.ends[end].frame_bytes;
-        let config = made::<L>(end, epoch, profile);
+        let builder = config::<L>(end).epoch(epoch).profile(profile);
+        let config = L::again(&self.ends[end].lcb, builder);
         self.ends[end] = End::new(config, self.now, frame_bytes).incarnation(number);
         self.ends[1 - end].gaps_allowed = true;
     }
@@ -293,25 +293,24 @@ impl<L: Link> Pair<L> {
             return;
         };
         let active = FrameHeader::parse(bytes).expect("an end sent it").lanes;
-        let silent = (0..3)
+        let lanes = L::LAYOUT.lanes();
+        let each = 0..lanes.count() as u8;
+        let silent = each
+            .clone()
             .filter(|lane| wire.silent_lanes & (1 << lane) != 0)
-            .fold(0, |mask, lane| mask | bits_of_lane(active, lane));
-        for word in 0..area.len() / 3 {
-            let at = area.start + 3 * word;
-            for (byte, mask) in bytes[at..at + 3].iter_mut().zip(&silent.to_be_bytes()[1..]) {
-                *byte &= !mask;
-            }
-            for lane in 0..3 {
+            .fold(0, |mask, lane| mask | lanes.bits_of(active, lane));
+        lanes.map_area(&mut bytes[area], |mut word| {
+            word &= !silent;
+            for lane in each.clone() {
                 if wire.noisy_lanes & (1 << lane) != 0 && self.rng.chance(1, wire.noise_of) {
-                    let mask = bits_of_lane(active, lane);
+                    let mask = lanes.bits_of(active, lane);
                     let nth = self.rng.below(8) as usize;
-                    let bit = (0..24).filter(|bit| mask >> bit & 1 != 0).nth(nth);
-                    if let Some(bit) = bit {
-                        flip(&mut bytes[area.clone()], word, 1 << bit);
-                    }
+                    let mut bits = (0..lanes.word_bits()).filter(|bit| mask >> bit & 1 != 0);
+                    word ^= bits.nth(nth).map_or(0, |bit| 1 << bit);
                 }
             }
-        }
+            word
+        });
     }
 
     /// Lets both ends do all they can at this moment.

@@ -67,6 +67,10 @@ pub trait Link: Sized + 'static {
 
     /// A configuration with the depths of a live link.
     fn built(builder: LinkConfigBuilder) -> Self::Config;
+    /// A configuration with the depths of an end that is to be replaced.
+    fn again(_: &Self::Lcb, builder: LinkConfigBuilder) -> Self::Config {
+        Self::built(builder)
+    }
     /// A configuration with buffers so small that they are always full.
     fn cramped(builder: LinkConfigBuilder) -> Self::Config;
     /// A pair at the chip's own depths, some fifty times as slow as the chip.

@@ -2,6 +2,8 @@
 
 use core::fmt::{Display, Write as _};
 
+use phitwire_framing::carrier::lanes::Lanes;
+
 use super::counted;
 use crate::net::model::Link;
 use crate::net::network::Network;
@@ -64,12 +66,12 @@ pub fn or_dash(text: impl Display) -> String {
     }
 }
 
-/// A table of the first `most` links. The machine's own columns, headed `own`, are between ends and
-/// cable.
+/// A table of the first `most` links, which have these `lanes`. The machine's own columns, headed
+/// `own`, are between ends and cable.
 pub fn links<Rate, const N: usize>(
     out: &mut String,
     network: &impl Network,
-    links: &[Link<Rate>],
+    (links, lanes): (&[Link<Rate>], Lanes),
     most: usize,
     own: [&str; N],
     tell: impl Fn(&Link<Rate>) -> [&'static str; N],
@@ -80,6 +82,7 @@ pub fn links<Rate, const N: usize>(
             true => String::from("straight"),
             false => {
                 let (order, invert) = (link.cable.order(), link.cable.invert());
+                let (order, invert) = (&order[..lanes.count()], &invert[..lanes.count()]);
                 format!("lanes {order:?}, inverted {invert:?}")
             }
         };

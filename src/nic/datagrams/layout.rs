@@ -20,8 +20,16 @@ impl Bell {
     const NUMBER_BITS: u32 = 15;
     const LENGTH_BITS: u32 = 17;
     const _FIT: () = assert!(Self::NUMBER_BITS + Self::LENGTH_BITS == u32::BITS);
+    const _LONGEST: () = assert!(
+        MOST_DATAGRAM_BYTES < 1 << Self::LENGTH_BITS,
+        "the field holds the longest length"
+    );
 
     pub(super) fn new(number: u16, data: &[u8]) -> Self {
+        debug_assert!(
+            data.len() <= MOST_DATAGRAM_BYTES,
+            "the sender checked the length"
+        );
         let check = u64::from(checksum(data));
         let number = u64::from(number) & ((1 << Self::NUMBER_BITS) - 1);
         Self(check << u32::BITS | number << Self::LENGTH_BITS | data.len() as u64)

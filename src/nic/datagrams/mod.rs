@@ -338,6 +338,10 @@ impl Datagrams {
                     }
                     return;
                 };
+                debug_assert!(
+                    0 < outgoing.outstanding && outgoing.outstanding <= peer.outstanding,
+                    "each put ends once, and counts towards its peer"
+                );
                 outgoing.outstanding -= 1;
                 peer.outstanding -= 1;
                 if end != PutEnd::Lost {
@@ -407,7 +411,8 @@ impl Datagrams {
             );
             match puts.put(now, word.to, address, &bytes, true) {
                 Ok(name) => {
-                    self.asked.insert(name, Asked::Word(word));
+                    let before = self.asked.insert(name, Asked::Word(word));
+                    debug_assert!(before.is_none(), "put {name} has not ended");
                     any = true;
                 }
                 Err(PutError::Full) => break,
@@ -485,7 +490,8 @@ impl Datagrams {
                     outgoing.was_put(bytes);
                     peer.was_asked(now);
                     let asked = Asked::Piece { to, serial, offset };
-                    self.asked.insert(name, asked);
+                    let before = self.asked.insert(name, asked);
+                    debug_assert!(before.is_none(), "put {name} has not ended");
                     stepped.put = true;
                 }
                 Err(PutError::Full) => {
@@ -516,6 +522,10 @@ impl Datagrams {
                 at += 1;
                 continue;
             }
+            debug_assert!(
+                peer.places[place] == Place::Filling,
+                "a datagram fills its slot until its bell rings"
+            );
             peer.under_way.remove(at);
             if lost {
                 peer.places[place] = Place::Free;

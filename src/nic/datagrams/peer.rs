@@ -50,6 +50,7 @@ impl Outgoing {
         self.outstanding += 1;
         if self.again.pop().is_none() {
             self.next += bytes;
+            debug_assert!(self.next <= self.data.len(), "pieces end with the datagram");
         }
     }
 
@@ -115,6 +116,7 @@ impl Peer {
     }
 
     pub(super) fn waits(&mut self, data: Vec<u8>) {
+        debug_assert!(self.may_wait(data.len()), "the sender checked for room");
         self.waiting_bytes += data.len();
         self.waiting.push_back(data);
     }
@@ -122,6 +124,10 @@ impl Peer {
     pub(super) fn next_waiting(&mut self) -> Option<Vec<u8>> {
         let data = self.waiting.pop_front()?;
         self.waiting_bytes -= data.len();
+        debug_assert!(
+            !self.waiting.is_empty() || self.waiting_bytes == 0,
+            "the bytes are those of waiting datagrams"
+        );
         Some(data)
     }
 
@@ -200,6 +206,10 @@ impl Peer {
     }
 
     pub(super) fn begin(&mut self, now: Time, place: usize, serial: u32, data: Vec<u8>) {
+        debug_assert!(
+            self.places[place] == Place::Free,
+            "a slot holds one datagram"
+        );
         self.places[place] = Place::Filling;
         self.under_way.push_back(Outgoing {
             place,

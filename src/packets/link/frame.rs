@@ -11,9 +11,10 @@
 use phitwire_framing::carrier::frame::{
     CHECK_BYTES, FrameError, FrameHeader, HEADER_BYTES, MIN_BYTES, PLAIN_AT, checksum, seal,
 };
-use phitwire_framing::carrier::lanes::WORD_BYTES;
+use phitwire_framing::carrier::lanes::Lanes;
 
-use crate::packets::packet::{MAX_VCS, Packet};
+use crate::link::MAX_VCS;
+use crate::packets::packet::Packet;
 
 /// Flag: the sender misses a packet.
 const MISSING: u64 = 1;
@@ -35,12 +36,12 @@ pub(crate) struct Control {
     pub(crate) limits: [u64; MAX_VCS],
 }
 
-impl Control {
-    /// Length in bytes, in whole wire words.
-    const fn bytes(vcs: usize) -> usize {
-        (8 * (3 + vcs)).next_multiple_of(WORD_BYTES)
-    }
+/// Length in bytes of the control, in whole wire words.
+const fn control_bytes(vcs: usize, lanes: Lanes) -> usize {
+    (8 * (3 + vcs)).next_multiple_of(lanes.word_bytes())
+}
 
+impl Control {
     fn emit(&self, vcs: usize, bytes: &mut [u8]) {
         let flags = u64::from(self.missing) * MISSING + u64::from(self.question) * QUESTION;
         let words = [self.seq, self.ack, flags].into_iter().chain(self.limits);
@@ -68,16 +69,16 @@ impl Control {
     }
 }
 
-const _: () = assert!(PLAIN_AT + Control::bytes(1) >= MIN_BYTES);
+const _: () = assert!(PLAIN_AT + control_bytes(1, Lanes::new(1, 8)) >= MIN_BYTES);
 
 /// Bytes of a packet with its check, in whole wire words.
 const fn packet_bytes<P: Packet>() -> usize {
-    (P::BYTES + CHECK_BYTES).next_multiple_of(WORD_BYTES)
+    (P::BYTES + CHECK_BYTES).next_multiple_of(P::LANES.word_bytes())
 }
 
 /// Length of a frame with `packets` packets.
 pub(crate) const fn frame_len<P: Packet>(packets: usize) -> usize {
-    PLAIN_AT + Control::bytes(P::VCS) + packets * packet_bytes::<P>()
+    PLAIN_AT + control_bytes(P::VCS, P::LANES) + packets * packet_bytes::<P>()
 }
 
 /// Packets that fit into a frame of `bytes` bytes.
@@ -87,7 +88,9 @@ pub(super) const fn max_packets<P: Packet>(bytes: usize) -> usize {
 
 /// The check over header and control.
 fn check(frame: &[u8], control: &[u8]) -> [u8; CHECK_BYTES] {
-    let mut checked = [0; HEADER_BYTES + Control::bytes(MAX_VCS)];
+    // A control of 88 bytes is a whole number of words, or is padded to 90.
+    const MOST: usize = HEADER_BYTES + control_bytes(MAX_VCS, Lanes::new(3, 24));
+    let mut checked = [0; MOST];
     let checked = &mut checked[..HEADER_BYTES + control.len()];
     checked[..HEADER_BYTES].copy_from_slice(&frame[..HEADER_BYTES]);
     checked[HEADER_BYTES..].copy_from_slice(control);
@@ -103,7 +106,7 @@ pub(crate) fn emit<'a, P: Packet>(
 ) {
     header.emit(buf).expect("the buffer has room for a header");
     let (front, rest) = buf.split_at_mut(PLAIN_AT);
-    let (words, rest) = rest.split_at_mut(Control::bytes(P::VCS));
+    let (words, rest) = rest.split_at_mut(control_bytes(P::VCS, P::LANES));
     control.emit(P::VCS, words);
     let sum = check(front, words);
     front[HEADER_BYTES..].copy_from_slice(&sum);
@@ -119,7 +122,7 @@ pub(crate) fn emit<'a, P: Packet>(
 /// # Errors
 /// [`FrameError::BadHeaderCheck`], `ReservedControl`.
 pub(super) fn control<P: Packet>(frame: &[u8]) -> Result<Control, FrameError> {
-    let words = &frame[PLAIN_AT..][..Control::bytes(P::VCS)];
+    let words = &frame[PLAIN_AT..][..control_bytes(P::VCS, P::LANES)];
     if check(frame, words) != frame[HEADER_BYTES..PLAIN_AT] {
         return Err(FrameError::BadHeaderCheck);
     }
@@ -145,8 +148,7 @@ impl<'a> Carried<'a> {
         good.then(|| P::parse(packet))
     }
 
-    pub(crate) fn words(self) -> impl Iterator<Item = u32> + Clone + use<'a> {
-        let words = self.0.as_chunks::<WORD_BYTES>().0.iter();
-        words.map(|&[a, b, c]| u32::from_be_bytes([0, a, b, c]))
+    pub(crate) fn words(self, lanes: Lanes) -> impl Iterator<Item = u32> + Clone + use<'a> {
+        lanes.words(self.0)
     }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
+use crate::link::MAX_VCS;
 use crate::link::ReceiveBuffer;
-use crate::packets::packet::{MAX_VCS, Packet};
+use crate::packets::packet::Packet;
 
 /// The input buffer of a link.
 #[derive(Debug)]
@@ -31,6 +32,7 @@ impl<P: Packet> PacketInput<P> {
     /// Takes the oldest packet of `vc`.
     #[inline]
     pub fn pop(&mut self, vc: usize) -> Option<P> {
+        debug_assert!(vc < P::VCS, "a link has no channel {vc}");
         let packet = self.queues[vc].pop_front();
         self.freed[vc] += u32::from(packet.is_some());
         packet
@@ -47,6 +49,7 @@ impl<P: Packet> PacketInput<P> {
     }
 
     pub(super) fn push(&mut self, packet: P) {
+        debug_assert!(packet.vc() < P::VCS, "the receiver checked the channel");
         self.queues[packet.vc()].push_back(packet);
     }
 

@@ -2,6 +2,7 @@
 //! all resent from the first missing one on. A packet leaves once the peer has a buffer for it on
 //! its virtual channel.
 
+mod config;
 mod frame;
 mod input;
 mod receiver;
@@ -11,30 +12,23 @@ pub mod testing;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use config::{PacketDepths, PacketLinkConfig};
 pub use input::PacketInput;
 
 use std::collections::VecDeque;
 
 use phitwire_framing::carrier::frame::{Frame, FrameError, FrameHeader, PLAIN_AT};
 use phitwire_framing::carrier::lane_layout::LaneLayout;
-use phitwire_framing::carrier::lanes::{ALL_LANES, swizzle_area_back};
 use phitwire_framing::carrier::training::TRAINING_BYTES;
 
-use super::packet::{MAX_FRAME_BYTES, MAX_VCS, Packet};
+use super::packet::{MAX_FRAME_BYTES, Packet};
 use crate::link::common::{BAD_WORDS_UNTIL_DOUBT, Common};
 use crate::link::outgoing::Outgoing;
 use crate::link::training::{Offer, Terms};
-use crate::link::{
-    EndAccount, Glance, LinkConfig, LinkEnd, LinkProfile, LinkView as _, Units, Wire,
-};
+use crate::link::{EndAccount, Glance, LinkEnd, LinkView as _, MAX_VCS, Units, Wire};
 use crate::time::{Duration, Time};
 use receiver::Receiver;
 use sender::Sender;
-
-/// Buffers per virtual channel: the packets that fit into the profile's phits.
-pub(crate) fn buffers<P: Packet>(profile: &LinkProfile) -> u32 {
-    profile.input_phits_per_vc / P::BYTES.div_ceil(4) as u32
-}
 
 /// The packets that a frame carries, as seen by an observer.
 pub fn glance<P: Packet>(frame: &Frame<'_>) -> Option<Glance> {
@@ -56,6 +50,7 @@ pub type PacketEnd<P> = LinkEnd<PacketWire<P>>;
 /// The protocol of whole packets.
 #[derive(Debug)]
 pub struct PacketWire<P> {
+    depths: PacketDepths,
     tx: Sender<P>,
     rx: Receiver,
     /// Packets unacknowledged at the end of the last session.
@@ -66,7 +61,7 @@ pub struct PacketWire<P> {
 
 impl<P: Packet> PacketEnd<P> {
     /// The layout of its frames.
-    pub const LAYOUT: LaneLayout = LaneLayout::plain(P::KIND);
+    pub const LAYOUT: LaneLayout = LaneLayout::plain(P::KIND, P::LANES);
 
     /// Packets of `vc` that may be pushed now.
     #[inline]
@@ -153,7 +148,7 @@ impl<P: Packet> PacketWire<P> {
 const NUMBERS: [&str; MAX_VCS] = ["0", "1", "2", "3", "4", "5", "6", "7"];
 
 impl<P: Packet> Wire for PacketWire<P> {
-    type Config = LinkConfig;
+    type Config = PacketLinkConfig;
     type Input = PacketInput<P>;
     type Unit = P;
 
@@ -166,20 +161,21 @@ impl<P: Packet> Wire for PacketWire<P> {
         _ => TRAINING_BYTES,
     };
 
-    fn made(config: LinkConfig, now: Time) -> (Common, Self, PacketInput<P>) {
+    fn made(config: PacketLinkConfig, now: Time) -> (Common, Self, PacketInput<P>) {
         const {
             assert!(0 < P::VCS && P::VCS <= MAX_VCS);
             assert!(0 < P::BYTES && frame::frame_len::<P>(1) <= MAX_FRAME_BYTES);
         }
-        let profile = config.profile();
+        let PacketLinkConfig { link, depths } = config;
         let terms = Terms {
-            window: profile.window_packets,
-            credits: [buffers::<P>(profile); 2],
+            window: depths.window(),
+            credits: [depths.buffers(); 2],
             max_packet: 1,
             least_packet: 1,
         };
-        let common = Common::new(config, terms, now);
+        let common = Common::new(link, terms, now);
         let wire = Self {
+            depths,
             tx: Sender::new(0, now),
             rx: Receiver::new((0, Default::default()), Duration::ZERO, Time::NEVER),
             given_up: VecDeque::new(),
@@ -189,22 +185,25 @@ impl<P: Packet> Wire for PacketWire<P> {
     }
 
     fn begin(&mut self, link: &mut Common, offer: &Offer, now: Time, input: &mut PacketInput<P>) {
-        let profile = &link.profile;
         // The round trip is measured again.
-        link.out = Outgoing::new(offer.lanes, profile, now);
+        link.out = Outgoing::new(offer.lanes, &link.profile, now);
         self.tx = Sender::new(offer.credits[0].into(), now);
         input.restart();
-        let buffers = buffers::<P>(profile);
+        let buffers = self.depths.buffers();
         let limit = |vc| match vc < P::VCS {
             true => u64::from(buffers.saturating_sub(input.len(vc))),
             false => 0,
         };
         let buffers = (buffers.into(), core::array::from_fn(limit));
-        self.rx = Receiver::new(buffers, profile.ack_delay, now);
+        self.rx = Receiver::new(buffers, link.profile.ack_delay, now);
     }
 
     fn end(&mut self, link: &mut Common, _: &mut PacketInput<P>) -> u64 {
         self.given_up = self.tx.stop();
+        debug_assert!(
+            self.given_up.len() as u64 <= link.counters.tx_packets - link.counters.tx_acked_packets,
+            "what is given up was taken and not acknowledged"
+        );
         let discarded = self.given_up.len() as u64;
         link.counters.tx_discarded_packets += discarded;
         discarded
@@ -220,10 +219,6 @@ impl<P: Packet> Wire for PacketWire<P> {
     // Each packet arrived whole or not, so there is no partial state to discard.
     fn lanes_changed(&mut self, _: &mut Common, _: &mut PacketInput<P>) {}
 
-    fn max_degrades(&self) -> u32 {
-        ALL_LANES.count_ones() - 1
-    }
-
     fn on_frame(end: &mut LinkEnd<Self>, now: Time, frame: &Frame<'_>) -> Result<(), FrameError> {
         if frame.bytes().len() != frame::frame_len::<P>(frame.units(P::KIND)?) {
             return Err(FrameError::BadLength);
@@ -233,7 +228,7 @@ impl<P: Packet> Wire for PacketWire<P> {
         bytes.clear();
         bytes.extend_from_slice(frame.bytes());
         let cable = &link.handshake.cable;
-        swizzle_area_back(&mut bytes[PLAIN_AT..], frame.header().lanes, cable);
+        P::LANES.swizzle_area_back(&mut bytes[PLAIN_AT..], frame.header().lanes, cable);
         end.read(now, frame.header(), &bytes);
         end.parts_mut().0.scratch = bytes;
         Ok(())
@@ -282,6 +277,7 @@ impl<P: Packet> Wire for PacketWire<P> {
         };
         let due = self.tx.due(most);
         let (count, lanes) = (due.len(), link.out.lanes);
+        debug_assert!(lanes & !P::LANES.all() == 0, "the link has these lanes");
         // A path that drops long frames must not drop the probe.
         let question = link.out.wants_probe && count == 0;
         let control = frame::Control {
@@ -325,7 +321,7 @@ impl<P: Packet> Wire for PacketWire<P> {
             units: Units::PACKETS,
             active: link.is_active(),
             credits: (0..P::VCS).map(|vc| self.tx.room(vc) as u32).collect(),
-            offers: vec![buffers::<P>(&link.profile); P::VCS],
+            offers: vec![self.depths.buffers(); P::VCS],
             unacknowledged: self.tx.unacknowledged(),
             unsent: 0,
             taken: counters.tx_packets,

@@ -2,8 +2,9 @@
 
 use super::frame::{Carried, Control};
 use super::input::PacketInput;
+use crate::link::MAX_VCS;
 use crate::link::common::Common;
-use crate::packets::packet::{MAX_VCS, Packet};
+use crate::packets::packet::Packet;
 use crate::time::{Duration, Time};
 
 /// Receiving state of a session.
@@ -36,6 +37,10 @@ impl Receiver {
         delay: Duration,
         now: Time,
     ) -> Self {
+        debug_assert!(
+            limits.iter().all(|limit| *limit <= buffers),
+            "no more buffers are free than there are"
+        );
         Self {
             tell: now,
             asked: false,
@@ -99,7 +104,8 @@ impl Receiver {
             self.told
                 .iter()
                 .zip(self.limits)
-                .all(|(told, limit)| *told <= limit)
+                .all(|(told, limit)| *told <= limit),
+            "limits only grow"
         );
         (self.told, self.tell, self.asked) = (self.limits, Time::NEVER, false);
         self.asked_for = self.missing();
@@ -129,12 +135,12 @@ impl Receiver {
             }
             let Some(packet) = carried.read::<P>() else {
                 link.counters.rx_crc_errors += 1;
-                link.unit_rejected(number, carried.words());
+                link.unit_rejected(number, carried.words(P::LANES));
                 (self.missing, readable) = (true, false);
                 break;
             };
             if link.lanes.waits() {
-                link.unit_accepted(number, carried.words());
+                link.unit_accepted(number, carried.words(P::LANES));
             }
             let vc = packet.vc();
             // Reject a packet without a buffer: no correct peer sends one, and a correct peer
@@ -152,6 +158,13 @@ impl Receiver {
             self.taken[vc] += 1;
             link.counters.rx_packets += 1;
         }
+        debug_assert!(
+            self.taken
+                .iter()
+                .zip(self.limits)
+                .all(|(n, limit)| *n <= limit),
+            "every packet has its buffer"
+        );
         debug_assert_eq!(
             self.expected,
             self.taken.iter().sum::<u64>(),

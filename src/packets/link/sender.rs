@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use super::frame::Control;
+use crate::link::MAX_VCS;
 use crate::link::outgoing::Outgoing;
-use crate::packets::packet::{MAX_VCS, Packet};
+use crate::packets::packet::Packet;
 use crate::time::{Duration, Time};
 
 /// Sending state of a session.
@@ -118,6 +119,10 @@ impl<P: Packet> Sender<P> {
 
     /// The packets to send now, at most `most`.
     pub(crate) fn due(&self, most: usize) -> impl ExactSizeIterator<Item = &P> {
+        debug_assert!(
+            self.acked <= self.cursor,
+            "acknowledged packets are not sent again"
+        );
         let from = (self.cursor - self.acked) as usize;
         let count = most.min(self.packets.len() - from);
         self.packets.range(from..from + count)
@@ -170,6 +175,7 @@ impl<P: Packet> Sender<P> {
     /// Processes what passed [`is_possible`](Self::is_possible).
     pub(crate) fn hear(&mut self, out: &mut Outgoing, now: Time, said: &Control) -> News {
         out.heard(!self.packets.is_empty());
+        debug_assert!(self.is_possible(said), "the caller checked");
         if said.ack < self.acked {
             return News::default(); // Overtaken by a newer frame.
         }

@@ -9,12 +9,12 @@ use phitwire_framing::carrier::training::TRAINING_BYTES;
 use proptest::prelude::*;
 
 use super::frame::{Control, emit, frame_len};
-use super::{PacketEnd, PacketInput, buffers};
+use super::{PacketDepths, PacketEnd, PacketInput, PacketLinkConfig};
 use crate::link::common::Common;
 use crate::link::testing::rig::{self, A, B, Link, Pair, config};
 use crate::link::{
-    LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkProfile, LinkStandard, LinkView,
-    NodeLink, ReceiveBuffer,
+    LaneRate, LinkClock, LinkConfigBuilder, LinkProfile, LinkStandard, LinkView, NodeLink,
+    ReceiveBuffer,
 };
 use crate::packets::Packet;
 use crate::time::Time;
@@ -68,13 +68,21 @@ pub fn forged<P: Packet>(
     bytes
 }
 
+/// A configuration with buffers of `words` of four bytes per virtual channel.
+fn with<P: Packet>(builder: LinkConfigBuilder, words: u32, window: u16) -> PacketLinkConfig {
+    PacketLinkConfig {
+        link: builder.build().unwrap(),
+        depths: PacketDepths::new(words / P::BYTES.div_ceil(4) as u32, window),
+    }
+}
+
 /// Links of these packets.
 pub struct Rig<P>(PhantomData<P>);
 
 impl<P: Sample> Link for Rig<P> {
     type Lcb = PacketEnd<P>;
     type Input = PacketInput<P>;
-    type Config = LinkConfig;
+    type Config = PacketLinkConfig;
     type Word = P;
     type Command = std::convert::Infallible;
 
@@ -99,28 +107,25 @@ impl<P: Sample> Link for Rig<P> {
         lcb.die(now);
     }
 
-    fn built(builder: LinkConfigBuilder) -> LinkConfig {
-        builder.build().unwrap()
+    fn built(builder: LinkConfigBuilder) -> PacketLinkConfig {
+        with::<P>(builder, 16_365, 8_191)
     }
 
-    fn cramped(builder: LinkConfigBuilder) -> LinkConfig {
-        let profile = LinkProfile {
-            input_phits_per_vc: 48,
-            retry_phits: 64,
-            window_packets: 4,
-            reorder_phits: 100,
-            ..LinkProfile::live()
-        };
-        builder.profile(profile).build().unwrap()
+    fn again(end: &PacketEnd<P>, builder: LinkConfigBuilder) -> PacketLinkConfig {
+        PacketLinkConfig {
+            link: builder.build().unwrap(),
+            depths: end.wire().depths,
+        }
+    }
+
+    fn cramped(builder: LinkConfigBuilder) -> PacketLinkConfig {
+        with::<P>(builder, 48, 4)
     }
 
     fn paper(seed: u64) -> Pair<Self> {
         let end = |end| {
             let builder = config::<Self>(end).profile(LinkProfile::paper());
-            builder
-                .clock(LinkClock::Paced { dilation: 50 })
-                .build()
-                .unwrap()
+            with::<P>(builder.clock(LinkClock::Paced { dilation: 50 }), 109, 128)
         };
         Pair::with(seed, end(A), end(B), rig::FRAME_BYTES)
     }
@@ -142,7 +147,7 @@ impl<P: Sample> Link for Rig<P> {
     }
 
     fn offered(end: &PacketEnd<P>) -> u32 {
-        buffers::<P>(end.config().profile())
+        end.wire().depths.buffers()
     }
 
     fn len(input: &PacketInput<P>, vc: usize) -> u32 {

@@ -1,6 +1,7 @@
 //! Links of whole packets in the shared link tests.
 
 use phitwire_framing::carrier::frame::{FrameKind, HEADER_BYTES, PLAIN_AT, checksum};
+use phitwire_framing::carrier::lanes::Lanes;
 
 use super::frame::frame_len;
 pub(crate) use super::testing::{Rig, Sample};
@@ -9,15 +10,17 @@ use crate::link::{LaneRate, LinkStandard, LinkView};
 use crate::packets::Packet;
 use crate::time::Duration;
 
-/// A packet of a machine with two virtual channels: an id, and data derived from it.
+/// A packet of a machine with two virtual channels: an id, and data derived from it. It travels on
+/// `COUNT` lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Two {
+pub(crate) struct Two<const COUNT: usize = 3> {
     id: u32,
     vc: u8,
 }
 
-impl Packet for Two {
+impl<const COUNT: usize> Packet for Two<COUNT> {
     const KIND: FrameKind = FrameKind::new(7);
+    const LANES: Lanes = Lanes::new(COUNT, 24);
     const LINK: &'static str = "test";
     const BYTES: usize = 21;
     const VCS: usize = 2;
@@ -40,13 +43,13 @@ impl Packet for Two {
     }
 }
 
-impl Sample for Two {
+impl<const COUNT: usize> Sample for Two<COUNT> {
     const STANDARD: LinkStandard = LinkStandard {
+        lanes: Self::LANES,
         rates: &[
             LaneRate::new(8, 6_250_000_000),
             LaneRate::new(9, 3_125_000_000),
         ],
-        max_packet_phits: 8,
     };
 
     fn sample(vc: usize, id: u32) -> Self {
@@ -125,4 +128,23 @@ fn packets_that_overtake_each_other_draw_no_storm_of_frames() {
         let frames: u64 = pair.frames.iter().sum();
         assert!(frames < 8_000, "only {frames} frames for all packets");
     }
+}
+
+#[test]
+fn a_link_has_the_lanes_of_its_machine() {
+    let noisy = |end| {
+        let builder = config::<Rig<Two<4>>>(end).lane_retry_threshold(3);
+        Rig::<Two<4>>::built(builder)
+    };
+    let mut pair = Pair::<Rig<Two<4>>>::with(1, noisy(A), noisy(B), rig::FRAME_BYTES);
+    pair.wait_up();
+    assert_eq!(pair.ends[B].lcb.rx_lanes(), 0b1111);
+    assert_eq!(pair.ends[B].lcb.lane_retries(), [0; 4]);
+    pair.wires[A].noisy_lanes = 0b1000;
+    pair.wires[A].noise_of = 100;
+    pair.exchange(4_000, Duration::from_ms(60_000));
+    assert_eq!(pair.ends[B].lcb.rx_lanes(), 0b0111);
+    assert_eq!(pair.ends[A].lcb.rx_lanes(), 0b1111);
+    let retries = pair.ends[B].lcb.lane_retries();
+    assert!(retries[3] > 3 && retries[..3] == [0; 3], "{retries:?}");
 }

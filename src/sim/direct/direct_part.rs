@@ -5,15 +5,14 @@ use super::coming::Coming;
 use super::endpoints::Endpoints;
 use super::exchange::{Batch, Exchange};
 use super::mail::{Addresses, MailError};
-use super::model::{
-    CycleModel, DirectModel, DirectRouter, Lanes as _, MAX_VCS, PortAccount, Terminal,
-};
+use super::model::{CycleModel, DirectModel, DirectRouter, Lanes as _, PortAccount, Terminal};
 use super::part::{Command, LocalPart, Part};
 use super::source::NEVER;
 use super::summary::{EndAccount, EndName, PartSnapshot, Section, Summary};
 use super::watch::{EndSnapshot, pipeline_of};
 use super::witness::Witness;
 use crate::kit::bits;
+use crate::link::MAX_VCS;
 use crate::trace::{Passage, Watch};
 
 /// Windows that the terminal calendar covers; a terminal due later is checked again at its end.

@@ -20,15 +20,13 @@ use super::shared::{Common, Shared};
 use super::source::NEVER;
 use crate::device::PipelineReport;
 use crate::device::pipeline::Stage;
-use crate::link::NodeLink;
 use crate::link::impair::Netem;
+use crate::link::{MAX_VCS, NodeLink};
 use crate::net::Network;
 use crate::node::{Node, PortId};
 use crate::time::Duration;
 use crate::trace::Watch;
 
-/// Maximum number of virtual channels of a link.
-pub const MAX_VCS: usize = 8;
 /// A port without a link.
 pub const NO_SLOT: u32 = u32::MAX;
 

@@ -62,8 +62,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::link::MAX_VCS;
     use crate::sim::direct::mail::seal;
-    use crate::sim::direct::model::MAX_VCS;
 
     const WINDOW: usize = 4;
     const ADDRESS: Address = Address {

@@ -1,10 +1,11 @@
 //! The report of a part: plain data, merged over the parts of a network.
 
-use super::model::{ChipView, MAX_VCS};
+use super::model::ChipView;
 use super::tally::{LatencyTotals, Tally};
 use super::watch::EndSnapshot;
 use super::witness::Witness;
 use crate::device::PipelineReport;
+use crate::link::MAX_VCS;
 use crate::trace::Passage;
 
 /// A section of a [`Summary`]. A part fills one on request, because some visit all of its nodes.

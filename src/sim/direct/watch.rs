@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use super::model::{CycleModel, DirectModel as _, DirectRouter, MAX_VCS};
+use super::model::{CycleModel, DirectModel as _, DirectRouter};
 use super::summary::{EndName, PartSnapshot};
 use crate::device::PipelineReport;
 use crate::device::pipeline::Stage;
-use crate::link::{LinkView, NodeLink};
+use crate::link::{LinkView, MAX_VCS, NodeLink};
 use crate::net::{End, Network as _, NodeRef};
 
 /// The state of a network between two cycles.

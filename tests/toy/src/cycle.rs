@@ -4,9 +4,8 @@ use super::Packet;
 use super::network::Ring;
 use super::router::{RingCore, RingRouter};
 use phitwire::catalogue::Simulated;
-use phitwire::link::LinkConfig;
 use phitwire::net::{NodeRef, PlanError, Runtime};
-use phitwire::packets::PacketModel;
+use phitwire::packets::{PacketLinkConfig, PacketModel};
 use phitwire::time::Time;
 
 /// The simulator's model of rings.
@@ -24,7 +23,7 @@ impl PacketModel for RingModel {
         Ok(RingRouter::new(ring.router(chip, runtime)?, Time::ZERO))
     }
 
-    fn nic_link(ring: &Ring, nic: u32, runtime: &Runtime) -> Result<LinkConfig, PlanError> {
+    fn nic_link(ring: &Ring, nic: u32, runtime: &Runtime) -> Result<PacketLinkConfig, PlanError> {
         let mut ports = ring.ports(NodeRef::Processor(nic), runtime)?;
         Ok(ports.remove(0).1)
     }

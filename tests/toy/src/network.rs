@@ -6,12 +6,11 @@ use super::router::{CLOCKWISE, COUNTERCLOCKWISE, FIRST_NIC, RingPlace, RingRoute
 use phitwire::catalogue::{Generator, Given, Kind, OptionSpec, common};
 use phitwire::chip::{ChipConfig, Grain};
 use phitwire::device::Device;
-use phitwire::link::LinkConfig;
 use phitwire::net::{
     Describe, Effort, End, Fields, Graph, Mistakes, Network, NodeRef, OwnSettings, PlanError,
     Runtime, Section, Settings, Spans, of_graph,
 };
-use phitwire::packets::PacketNicConfig;
+use phitwire::packets::{PacketLinkConfig, PacketNicConfig};
 use phitwire::time::{Duration, Time};
 
 /// Routers of a ring: two would have more than one link between them; numbers have 16 bits.
@@ -89,7 +88,7 @@ impl Ring {
         &self,
         router: u32,
         runtime: &Runtime,
-    ) -> Result<ChipConfig<RingPlace, LinkConfig>, PlanError> {
+    ) -> Result<ChipConfig<RingPlace, PacketLinkConfig>, PlanError> {
         let node = NodeRef::Chip(router);
         Ok(ChipConfig {
             name: self.node_name(node).into_owned(),
@@ -112,10 +111,13 @@ impl Ring {
         &self,
         node: NodeRef,
         runtime: &Runtime,
-    ) -> Result<Vec<(u8, LinkConfig)>, PlanError> {
+    ) -> Result<Vec<(u8, PacketLinkConfig)>, PlanError> {
         let rate = (link::STANDARD, link::RATE);
         let of = (self, &self.settings);
-        self.graph.ports(of, node, rate, runtime)
+        let depths = link::depths(runtime.profile.unwrap_or(self.settings.profile));
+        let ports = self.graph.ports(of, node, rate, runtime)?.into_iter();
+        let configured = ports.map(|(port, link)| (port, PacketLinkConfig { link, depths }));
+        Ok(configured.collect())
     }
 }
 

@@ -10,8 +10,9 @@ use super::link::RingEnd;
 use super::{CYCLE_PS, Packet};
 use phitwire::chip::{Chip, ChipConfig, ChipCore, Links};
 use phitwire::device::DeviceEvent;
-use phitwire::link::{LinkConfig, LinkEvent};
+use phitwire::link::LinkEvent;
 use phitwire::node::PortId;
+use phitwire::packets::PacketLinkConfig;
 
 /// The port to the next router clockwise.
 pub const CLOCKWISE: u8 = 0;
@@ -91,7 +92,7 @@ impl ChipCore for RingCore {
     const PORTS: usize = 4;
     const CYCLE_PS: u64 = CYCLE_PS;
 
-    fn new(config: &ChipConfig<RingPlace, LinkConfig>) -> Self {
+    fn new(config: &ChipConfig<RingPlace, PacketLinkConfig>) -> Self {
         Self {
             place: config.registers,
             cycle: 0,

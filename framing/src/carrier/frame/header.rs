@@ -4,7 +4,10 @@ use super::{
     EmitError, FABRIC_AT, FrameError, FrameKind, HEADER_BYTES, KIND_AT, LANES_AT, LINK_AT, LinkEnd,
     MAGIC, MAGIC_AT, RX_EPOCH_AT, TX_EPOCH_AT, UNITS_AT, VERSION,
 };
-use crate::carrier::lanes::ALL_LANES;
+use crate::carrier::lanes::MAX_LANES;
+
+/// Bits of the lane mask; the others of its word are reserved.
+const LANE_MASK: u16 = (1 << MAX_LANES) - 1;
 
 /// The 20 raw header bytes: getters and setters without validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +79,7 @@ impl<T: AsRef<[u8]>> HeaderView<T> {
     field!(get fabric, FABRIC_AT, u32, "Fabric id");
     field!(get tx_epoch, TX_EPOCH_AT, u32, "Incarnation of the sender");
     field!(get rx_epoch, RX_EPOCH_AT, u32, "Incarnation of the receiver as the sender knows it");
-    field!(get lane_word, LANES_AT, u16, "13 reserved bits and the lane mask");
+    field!(get lane_word, LANES_AT, u16, "12 reserved bits and the lane mask");
     field!(get units, UNITS_AT, u16, "Number of units");
 }
 
@@ -111,7 +114,7 @@ pub struct FrameHeader {
     pub tx_epoch: u32,
     /// Incarnation of the receiver as the sender knows it; 0 if unknown.
     pub rx_epoch: u32,
-    /// Lanes in use, 3 bits.
+    /// Lanes in use, one bit each.
     pub lanes: u8,
     /// Number of units in the frame. The writer of a kind of frame sets kind and number.
     pub units: u16,
@@ -135,7 +138,7 @@ impl FrameHeader {
         if view.version() != VERSION {
             return Err(FrameError::BadVersion);
         }
-        if view.lane_word() & !u16::from(ALL_LANES) != 0 {
+        if view.lane_word() & !LANE_MASK != 0 {
             return Err(FrameError::ReservedHeader);
         }
         Ok(Self {
@@ -150,7 +153,7 @@ impl FrameHeader {
         })
     }
 
-    /// Writes the first 20 bytes of a frame; the lane mask is truncated to 3 bits.
+    /// Writes the first 20 bytes of a frame; the lane mask is truncated to 4 bits.
     ///
     /// # Errors
     /// [`EmitError::BufferTooSmall`].
@@ -161,7 +164,7 @@ impl FrameHeader {
         view.set_fabric(self.fabric);
         view.set_tx_epoch(self.tx_epoch);
         view.set_rx_epoch(self.rx_epoch);
-        view.set_lane_word(u16::from(self.lanes & ALL_LANES));
+        view.set_lane_word(u16::from(self.lanes) & LANE_MASK);
         view.set_units(self.units);
         Ok(())
     }

@@ -1,9 +1,9 @@
 //! Credits and loads that a link returns.
 
 use crate::router::pipeline::LOAD_CYCLES;
+use phitwire::link::MAX_VCS;
 use phitwire::sim::direct::exchange::{all_cycles, delay_cycles};
 use phitwire::sim::direct::mail::{MailError, Reader};
-use phitwire::sim::direct::model::MAX_VCS;
 
 /// Bits of a load and of its valid flag.
 const LOAD_BITS: usize = 5;

@@ -41,13 +41,12 @@ use crate::router::pace::Pace;
 use crate::router::pipeline::CYCLE_PS;
 use crate::topology::Dragonfly;
 use phitwire::device::{Device, PipelineReport};
+use phitwire::link::MAX_VCS;
 use phitwire::link::impair::Netem;
 use phitwire::node::PortId;
 use phitwire::sim::direct::config::{Config, ConfigError, Traffic};
 use phitwire::sim::direct::mail::{MailError, Reader};
-use phitwire::sim::direct::model::{
-    ChipView, CycleModel, DirectModel, Lanes, MAX_VCS, Partitioned, Stream,
-};
+use phitwire::sim::direct::model::{ChipView, CycleModel, DirectModel, Lanes, Partitioned, Stream};
 use phitwire::sim::direct::shared::Shared;
 use phitwire::sim::direct::{DirectPart, EncodedPart};
 use phitwire::time::Duration;

@@ -57,6 +57,10 @@ impl Acks {
         } else {
             DELAYS_FOR_VC_ACKS
         };
+        assert!(
+            terms.private * VCS as u32 <= terms.offered,
+            "every channel has its private part of the buffer"
+        );
         let freed = terms.debt.map(|debt| 0_u32.wrapping_sub(debt));
         Self {
             freed,
@@ -78,6 +82,7 @@ impl Acks {
     /// Sets with `flits` flits of packets were accepted; `expected` is the next one.
     #[inline]
     pub fn accepted(&mut self, flits: u32, expected: u64, now: Time) {
+        debug_assert!(expected >= self.told_set, "accepted sets stay accepted");
         self.held += flits;
         if (expected - self.told_set) * 4 >= self.window {
             self.now = true;
@@ -145,6 +150,13 @@ impl Acks {
     /// The VC acks for a control set that leaves now, with `expected` as its acknowledgement.
     #[inline]
     pub fn tell_all(&mut self, expected: u64) -> [u32; VCS] {
+        debug_assert_eq!(
+            self.news,
+            (0..VCS)
+                .map(|vc| self.freed[vc].wrapping_sub(self.told[vc]))
+                .fold(0, u32::wrapping_add),
+            "news are the flits freed but not reported"
+        );
         self.told_set = expected;
         self.ack_due = Time::NEVER;
         self.vc_due = Time::NEVER;

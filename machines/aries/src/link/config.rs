@@ -1,7 +1,7 @@
 //! Aries-specific configuration of a link end.
 
 use phitwire_framing::aries::flit::{MAX_PACKET_FLITS, VCS};
-use phitwire_framing::carrier::lanes::LANES;
+use phitwire_framing::aries::set::LANES;
 
 use crate::link::rates;
 use phitwire::kit::config::getters;
@@ -89,7 +89,7 @@ pub struct LcbRegisters {
     /// its timeout.
     pub replay_after_repeats: u8,
     /// Seed of each lane's scrambler; 0: the lane is not scrambled. Both ends must agree.
-    pub scrambler_seeds: [u16; LANES],
+    pub scrambler_seeds: [u16; LANES.count()],
     /// Injected errors.
     pub injection: ErrorInjection,
 }
@@ -97,7 +97,7 @@ pub struct LcbRegisters {
 impl Default for LcbRegisters {
     fn default() -> Self {
         Self {
-            max_degrades: LANES as u8 - 1,
+            max_degrades: LANES.count() as u8 - 1,
             reinit_after_bad_sets: 7,
             replay_after_repeats: 4,
             scrambler_seeds: [0x1d5f, 0x2b37, 0x7c19],
@@ -115,8 +115,7 @@ pub struct AriesLinkConfig {
 }
 
 impl AriesLinkConfig {
-    /// A link end with the configuration `link` (its times, not its phits), the depths of `sets`
-    /// and default registers.
+    /// A link end with the configuration `link`, the depths of `sets` and default registers.
     ///
     /// # Errors
     /// [`LinkConfigError::OutOfRange`], also for a rate that Aries does not have.
@@ -176,7 +175,7 @@ impl AriesLinkConfig {
             "max_degrades",
             registers.max_degrades.into(),
             0,
-            LANES as u64 - 1,
+            LANES.count() as u64 - 1,
         )?;
         in_range(
             "reinit_after_bad_sets",
@@ -184,7 +183,8 @@ impl AriesLinkConfig {
             1,
             7,
         )?;
-        in_range("lane_mask", registers.injection.lane_mask.into(), 0, 7)?;
+        let all = LANES.all().into();
+        in_range("lane_mask", registers.injection.lane_mask.into(), 0, all)?;
         self.registers = registers;
         Ok(self)
     }

@@ -82,6 +82,10 @@ impl SharedCredits {
         self.common_used += self.beyond(used + flits) - self.beyond(used);
         self.sent[vc] = self.sent[vc].wrapping_add(flits);
         self.used_in_all += flits;
+        debug_assert!(
+            self.common_used <= self.common,
+            "channels share the common part"
+        );
     }
 
     /// Whether the peer can have freed as many flits of each channel as `counts` say.
@@ -117,6 +121,10 @@ impl SharedCredits {
                 self.common_used += self.beyond(self.used(vc));
                 self.used_in_all += self.used(vc);
             }
+            debug_assert!(
+                self.common_used <= self.common,
+                "the first counts were checked"
+            );
             return 1; // Any first count is news.
         }
         let mut freed = 0;
@@ -165,6 +173,10 @@ impl SharedCredits {
         if step > used {
             return Err(Impossible);
         }
+        debug_assert!(
+            step <= self.used_in_all,
+            "a channel's flits are counted in all"
+        );
         self.common_used -= self.beyond(used) - self.beyond(used - step);
         self.freed[vc] = count;
         self.used_in_all -= step;

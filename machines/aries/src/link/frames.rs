@@ -3,9 +3,8 @@
 use phitwire_framing::aries::flit::Flit;
 use phitwire_framing::aries::frame::{SETS_AT, SetFrame, SetFrameWriter, max_sets};
 use phitwire_framing::aries::set::{
-    ControlSet, DATA_FLITS, DataFlits, DataSet, SetBytes, SetError, SetKind, SetView, Tail,
+    ControlSet, DATA_FLITS, DataFlits, DataSet, LANES, SetBytes, SetError, SetKind, SetView, Tail,
 };
-use phitwire_framing::carrier::lanes::swizzle_area_back;
 
 use super::input::AriesInput;
 use super::lcb::{AriesLcb, IN, OUT, SetWire, reinitialise};
@@ -56,7 +55,7 @@ impl SetWire {
                 self.on_set(link, now, set, &mut brought, input)
             } else {
                 let mut set = *set;
-                swizzle_area_back(&mut set, header.lanes, &cable);
+                LANES.swizzle_area_back(&mut set, header.lanes, &cable);
                 self.on_set(link, now, &set, &mut brought, input)
             };
             if taken.is_err() {

@@ -64,6 +64,7 @@ impl HeldSets {
         if self.flits.is_empty() {
             self.flits = vec![[Flit::IDLE; DATA_FLITS]; self.slots].into_boxed_slice();
         }
+        debug_assert!(!self.has(set), "set {set} is held once");
         let slot = self.slot(set);
         self.flits[slot] = *flits;
         self.present[slot / 64] |= 1 << (slot % 64);
@@ -78,6 +79,7 @@ impl HeldSets {
         }
         let slot = self.slot(set);
         self.present[slot / 64] &= !(1 << (slot % 64));
+        debug_assert!(self.held > 0, "a set that is present is counted");
         self.held -= 1;
         Some(self.flits[slot])
     }

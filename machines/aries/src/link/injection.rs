@@ -1,7 +1,6 @@
 //! Injected bit errors, as programmed in the link control block's registers.
 
-use phitwire_framing::aries::set::{SET_BYTES, SetBytes};
-use phitwire_framing::carrier::lanes::LANES;
+use phitwire_framing::aries::set::{LANES, SET_BYTES, SetBytes};
 
 use phitwire::link::ErrorInjection;
 use phitwire::rng::Rng;
@@ -55,7 +54,7 @@ impl Injector {
             (self.seen, self.hit) = (0, 0);
         }
         self.seen += 1;
-        for lane in 0..LANES as u8 {
+        for lane in 0..LANES.count() as u8 {
             let ErrorInjection {
                 lane_mask,
                 bit_mask,
@@ -77,6 +76,7 @@ impl Injector {
 
     /// Inverts the bits of `mask` in one of the set's words on `lane`.
     fn strike(&mut self, set: &mut SetBytes, lanes: u8, lane: u8, mask: u16) {
+        debug_assert!(lanes >> lane & 1 == 1, "only a lane in use is struck");
         let active = u64::from(lanes.count_ones());
         let index = u64::from((lanes & ((1 << lane) - 1)).count_ones());
         let words = SET_BYTES as u64 * 8 / active / WORD;
@@ -92,7 +92,6 @@ impl Injector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use phitwire_framing::carrier::lanes::bits_of_lane;
 
     fn registers() -> ErrorInjection {
         ErrorInjection {
@@ -113,10 +112,8 @@ mod tests {
             let hit = injector.apply(&mut set, 7);
             let ones: u32 = set.iter().map(|byte| byte.count_ones()).sum();
             assert_eq!(ones, if hit { 2 } else { 0 });
-            for word in set.chunks(3) {
-                let word = u32::from_be_bytes([0, word[0], word[1], word[2]]);
-                assert_eq!(word & !bits_of_lane(7, 1), 0);
-            }
+            let elsewhere = !LANES.bits_of(7, 1);
+            assert!(LANES.words(&set).all(|word| word & elsewhere == 0));
             hits += u32::from(hit);
         }
         assert!((700..900).contains(&hits), "{hits} of about 800");

@@ -2,9 +2,10 @@
 
 use phitwire_framing::aries::flit::{Flit, MAX_PACKET_FLITS, VCS};
 use phitwire_framing::aries::frame::{SetFrame, set_frame_len};
+use phitwire_framing::aries::set::LANES;
 use phitwire_framing::carrier::frame::{Frame, FrameError};
 use phitwire_framing::carrier::lane_layout::LaneLayout;
-use phitwire_framing::carrier::training::{TRAINING_BYTES, Training, find_cable};
+use phitwire_framing::carrier::training::{TRAINING_BYTES, Training};
 
 use super::VC_NAMES;
 use super::config::AriesLinkConfig;
@@ -227,7 +228,7 @@ impl Wire for SetWire {
 
     fn was_trained(&mut self, link: &mut Common, training: &Training) {
         // Determine the cable again: the clock may have been lost because it was replugged.
-        if let Ok(cable) = find_cable(&training.pattern) {
+        if let Ok(cable) = LANES.find_cable(&training.pattern) {
             link.handshake.cable = cable;
         }
         self.rx.bad_run = 0;

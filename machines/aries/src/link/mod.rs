@@ -12,9 +12,9 @@
 //! CRC is known to be good, so that nothing ever has to be taken back.
 
 use phitwire_framing::aries::flit::{FIRST_RESPONSE_VC, VCS};
+use phitwire_framing::aries::set::LANES;
 
 use phitwire::link::LinkStandard;
-use phitwire::link::lanes::MAX_UNIT_WORDS;
 
 mod acks;
 mod config;
@@ -63,9 +63,8 @@ pub const VC_NAMES: [&str; VCS] = [
 ];
 const _: () = assert!(FIRST_RESPONSE_VC == 4);
 
-/// Properties of all links of an Aries network. They have no packets of phits: the longest is what
-/// fits a frame.
+/// Properties of all links of an Aries network.
 pub const STANDARD: LinkStandard = LinkStandard {
+    lanes: LANES,
     rates: &rates::OF_LINKS,
-    max_packet_phits: MAX_UNIT_WORDS as u8,
 };

@@ -30,6 +30,7 @@ impl Ranges {
     /// Adds the sets from `from` up to `to`; those already queued keep their position. False if
     /// there are too many runs.
     pub fn add(&mut self, from: u64, to: u64) -> bool {
+        debug_assert!(from <= to, "a run does not go back");
         for run in &mut self.list[..self.len] {
             if from <= run.1 && run.0 <= to {
                 *run = (run.0.min(from), run.1.max(to));
@@ -58,6 +59,10 @@ impl Ranges {
 
     /// The first `sets` sets of the first run, as returned by [`Self::front`], were sent.
     pub fn sent(&mut self, from: u64, sets: u64) {
+        debug_assert!(
+            self.len > 0 && from + sets <= self.list[0].1,
+            "the sets were those of the first run"
+        );
         self.list[0].0 = from + sets;
         if self.list[0].0 >= self.list[0].1 {
             self.remove_front();

@@ -1,7 +1,9 @@
 //! The receiving half of the Aries link control block.
 
 use phitwire_framing::aries::flit::{Flit, VCS};
-use phitwire_framing::aries::set::{DATA_FLITS, DataFlits, SetBytes, TENTH_AT, number_distance};
+use phitwire_framing::aries::set::{
+    DATA_FLITS, DataFlits, LANES, SetBytes, TENTH_AT, number_distance,
+};
 
 use super::acks::{AckTerms, Acks};
 use super::config::AriesLinkConfig;
@@ -312,6 +314,10 @@ impl Receiver {
         if self.expected == self.top && self.mark.is_none() && self.retry_due == Time::NEVER {
             return;
         }
+        debug_assert!(
+            self.expected <= self.top,
+            "what was accepted was received or announced"
+        );
         if self.held.keeps() {
             self.watch_gaps(now);
         } else if self.top > self.expected && self.declared <= self.expected {
@@ -339,6 +345,7 @@ impl Receiver {
 
     /// Requests everything missing below `declared`; `set` is the first.
     fn ask(&mut self, now: Time, set: u64, single: bool, counters: &mut SetCounters) {
+        debug_assert!(set >= self.expected, "accepted sets are not requested");
         counters.rx_nacks += 1;
         self.want(set, self.declared);
         match &mut self.asked {
@@ -451,8 +458,5 @@ impl Receiver {
 
 /// The words of a set that are the same in every copy: all but its tenth flit.
 fn words(bytes: &SetBytes) -> impl Iterator<Item = u32> + Clone {
-    let words = bytes[..TENTH_AT.start].as_chunks::<3>().0;
-    words
-        .iter()
-        .map(|word| u32::from_be_bytes([0, word[0], word[1], word[2]]))
+    LANES.words(&bytes[..TENTH_AT.start])
 }

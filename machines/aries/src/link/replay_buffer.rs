@@ -68,6 +68,7 @@ pub(super) struct ReplayBuffer {
 impl ReplayBuffer {
     /// An empty buffer for `sets` sets, plus `backlog` flits not yet in a set.
     pub fn new(sets: u16, backlog: u32) -> Self {
+        assert!(sets > 0, "a sender without a window sends nothing");
         let flits = u32::from(sets) * DATA_FLITS as u32 + backlog + MAX_PACKET_FLITS as u32;
         Self {
             flits: Ring::new(flits),
@@ -240,6 +241,10 @@ impl ReplayBuffer {
             end += u32::from(length_of(self.flits.get(self.cut + u64::from(end))));
             ends += 1;
         }
+        debug_assert!(
+            (end - flits) as usize <= MAX_PACKET_FLITS,
+            "at most one packet reaches beyond a set"
+        );
         self.cut_left = (end - flits) as u8;
         // A last packet that is incomplete does not end here.
         ends - u8::from(end > flits)
@@ -295,6 +300,10 @@ impl ReplayBuffer {
     /// `set` leaves at `now`. Returns whether it was sent before.
     #[inline]
     pub fn sent(&mut self, set: u64, now: Time) -> bool {
+        debug_assert!(
+            self.acked <= set && set < self.next,
+            "set {set} was cut and is not acknowledged"
+        );
         let record = self.records.get_mut(set);
         let again = record.at != Time::ZERO;
         record.again |= again;

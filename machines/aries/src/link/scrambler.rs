@@ -2,8 +2,7 @@
 //! lane).
 
 use phitwire_framing::aries::pattern::Pattern;
-use phitwire_framing::aries::set::{SET_BYTES, SetBytes};
-use phitwire_framing::carrier::lanes::{ALL_LANES, LANES, bits_of_lane};
+use phitwire_framing::aries::set::{LANES, SET_BYTES, SetBytes};
 
 /// A pattern for each combination of lanes in use, applied to every set.
 ///
@@ -11,14 +10,14 @@ use phitwire_framing::carrier::lanes::{ALL_LANES, LANES, bits_of_lane};
 /// frame can be lost, and a running generator would lose synchronisation (ours).
 #[derive(Clone, Debug)]
 pub(crate) struct Scrambler {
-    seeds: [u16; LANES],
+    seeds: [u16; LANES.count()],
     lanes: u8,
     pattern: Pattern,
 }
 
 impl Scrambler {
     /// Patterns for the lanes in `lanes`; a lane with seed 0 is not scrambled.
-    pub fn new(seeds: [u16; LANES], lanes: u8) -> Self {
+    pub fn new(seeds: [u16; LANES.count()], lanes: u8) -> Self {
         let mut scrambler = Self {
             seeds,
             lanes: 0,
@@ -37,13 +36,14 @@ impl Scrambler {
     }
 
     fn compute(&mut self, lanes: u8) {
-        self.lanes = lanes & ALL_LANES;
+        debug_assert!(lanes & !LANES.all() == 0, "the link has these lanes");
+        self.lanes = lanes & LANES.all();
         let mut pattern = [0; SET_BYTES];
         let mut states = self.seeds.map(|seed| seed & 0x7fff);
-        for word in pattern.as_chunks_mut::<3>().0 {
+        LANES.map_area(&mut pattern, |_| {
             let mut bits = 0;
             for (lane, state) in states.iter_mut().enumerate() {
-                let mut mask = bits_of_lane(self.lanes, lane as u8);
+                let mut mask = LANES.bits_of(self.lanes, lane as u8);
                 while mask != 0 {
                     let bit = 31 - mask.leading_zeros();
                     mask ^= 1 << bit;
@@ -52,8 +52,8 @@ impl Scrambler {
                     bits |= u32::from(next) << bit;
                 }
             }
-            word.copy_from_slice(&u32::to_be_bytes(bits)[1..]);
-        }
+            bits
+        });
         self.pattern = Pattern::new(pattern);
     }
 
@@ -94,21 +94,16 @@ mod tests {
         let mut other = Scrambler::new([0x1d5f, 0x2b37, 0], 1);
         assert_ne!(one.pattern, other.pattern);
         other.set_lanes(7);
-        let words = |scrambler: &Scrambler| scrambler.pattern.bytes().as_chunks::<3>().0.to_vec();
-        for (a, b) in words(&one).into_iter().zip(words(&other)) {
-            let word = |c: [u8; 3]| u32::from_be_bytes([0, c[0], c[1], c[2]]);
-            assert_eq!(
-                (word(a) ^ word(b)) & !bits_of_lane(7, 1),
-                0,
-                "only lane 1 differs"
-            );
-            assert_eq!(word(a) & !bits_of_lane(7, 0), 0);
+        let [a, b] = [&one, &other].map(|scrambler| LANES.words(scrambler.pattern.bytes()));
+        for (a, b) in a.zip(b) {
+            assert_eq!((a ^ b) & !LANES.bits_of(7, 1), 0, "only lane 1 differs");
+            assert_eq!(a & !LANES.bits_of(7, 0), 0);
         }
     }
 
     #[test]
     fn no_seed_no_change() {
-        let scrambler = Scrambler::new([0; LANES], 7);
+        let scrambler = Scrambler::new([0; LANES.count()], 7);
         let mut set = [0x33; SET_BYTES];
         scrambler.apply(&mut set);
         assert_eq!(set, [0x33; SET_BYTES]);
@@ -119,13 +114,9 @@ mod tests {
         for lanes in [1, 3, 7] {
             let scrambler = Scrambler::new([0x1d5f, 0x2b37, 0x7c19], lanes);
             for lane in 0..lanes.count_ones() as u8 {
-                let mask = bits_of_lane(lanes, lane);
-                let ones: u32 = scrambler
-                    .pattern
-                    .bytes()
-                    .chunks(3)
-                    .map(|c| (u32::from_be_bytes([0, c[0], c[1], c[2]]) & mask).count_ones())
-                    .sum();
+                let mask = LANES.bits_of(lanes, lane);
+                let words = LANES.words(scrambler.pattern.bytes());
+                let ones: u32 = words.map(|word| (word & mask).count_ones()).sum();
                 let of = 20 * mask.count_ones();
                 assert!((of * 2 / 5..of * 3 / 5).contains(&ones), "{ones} of {of}");
             }

@@ -112,6 +112,7 @@ impl Transmitter {
     pub fn stop(&mut self, counters: &mut LinkCounters) -> u64 {
         self.swallow = self.swallow.max(self.buffer.open_left());
         let discarded = self.buffer.discard();
+        debug_assert_eq!(self.buffer.packets(), 0, "the buffer is empty");
         counters.tx_discarded_packets += discarded;
         self.ranges.clear();
         self.window = 0;
@@ -356,6 +357,10 @@ impl Transmitter {
         if !self.ranges.is_empty()
             && let Some((from, to)) = self.ranges.front(self.buffer.acked())
         {
+            debug_assert!(
+                from < to && to <= self.buffer.cursor(),
+                "the peer requests only sets that were sent"
+            );
             let run = Run {
                 first: from,
                 sets: (to - from).min(most),
@@ -395,6 +400,10 @@ impl Transmitter {
         debug_assert!(
             run.first + run.sets <= self.buffer.next(),
             "its sets were cut"
+        );
+        debug_assert!(
+            self.buffer.next() - self.buffer.acked() <= self.window,
+            "the window bounds what is unacknowledged"
         );
         let waited = self.buffer.in_flight() > 0;
         for set in run.first..run.first + run.sets {

@@ -5,10 +5,12 @@ use core::ops::Range;
 use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
 
+use phitwire_framing::carrier::lanes::Lanes;
+
 use super::arrangement::Arrangement;
 use super::generate::{DragonflySpec, DragonflySpecError, Generator};
 use super::model::{Classes, Dragonfly, DragonflyLanes, DragonflySettings, Shape, gbps};
-use crate::link::rates;
+use crate::link::{STANDARD, rates};
 use crate::route::registers::{AriesRegisters, Bias, ModeBias};
 use phitwire::link::LaneRate;
 use phitwire::net::{
@@ -402,6 +404,7 @@ fn removed(
 }
 
 impl Ends for Dragonfly {
+    const LANES: Lanes = STANDARD.lanes;
     const EXAMPLES: [&'static str; 2] = ["g0-c0s0:30", "g1-c0s0:30"];
     const EXAMPLE: &'static str = "g0-c0s0:30";
     const PORTS: &'static str = PORTS;

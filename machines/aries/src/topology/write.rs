@@ -4,6 +4,7 @@ use core::fmt::Write as _;
 
 use super::generate::Generator;
 use super::model::{Classes, Dragonfly, DragonflyLink};
+use crate::link::STANDARD;
 use crate::route::registers::{AriesRegisters, Bias};
 use phitwire::net::{NodeRef, write_link};
 
@@ -100,7 +101,7 @@ fn write_all(out: &mut String, network: &Dragonfly) -> std::fmt::Result {
     if !added.is_empty() {
         writeln!(out, "links = [")?;
         for link in added {
-            write_link(out, network, link, "")?;
+            write_link(out, network, (link, STANDARD.lanes), "")?;
         }
         writeln!(out, "]")?;
     }

@@ -3,11 +3,11 @@ use super::length::{self, Pace};
 use super::packet::Seal;
 use super::terminal::Terminal;
 use super::{BlackWidow, BlackWidowOptions, Format, destinations};
+use crate::link::PhitLinkConfig;
 use crate::route::decision::{ChipPorts, TileRoutes};
 use crate::route::registers::{ChipRegisters, PORTS, PortKind};
 use crate::router::Yarc;
 use crate::topology::{ClosWiring, FoldedClos};
-use phitwire::link::LinkConfig;
 use phitwire::link::impair::Netem;
 use phitwire::net::{Link, PlanError, Runtime};
 use phitwire::sim::direct::build::{self, DirectLinks, Windows};
@@ -123,7 +123,7 @@ impl encoded::Nodes<BlackWidow> for Nodes<'_> {
         Ok(Some(Yarc::new(config, Time::ZERO)))
     }
 
-    fn links(&self, nic: u32, runtime: &Runtime) -> Result<Vec<LinkConfig>, PlanError> {
+    fn links(&self, nic: u32, runtime: &Runtime) -> Result<Vec<PhitLinkConfig>, PlanError> {
         let config = self.topology.plan_nic(nic, runtime)?;
         Ok(config.ports().to_vec())
     }

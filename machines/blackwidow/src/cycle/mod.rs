@@ -32,15 +32,13 @@ use crate::router::Yarc;
 use crate::topology::{ClosWiring, FoldedClos};
 use packet::{BIRTH_BITS, REPLY_PHITS, Seal};
 use phitwire::device::{Device, PipelineReport};
-use phitwire::link::LinkView;
 use phitwire::link::impair::Netem;
+use phitwire::link::{LinkView, MAX_VCS};
 use phitwire::node::PortId;
 use phitwire::sim::direct::config::{Config, ConfigError, Traffic};
 use phitwire::sim::direct::exchange::{all_cycles, delay_cycles};
 use phitwire::sim::direct::mail::{MailError, Reader};
-use phitwire::sim::direct::model::{
-    ChipView, CycleModel, DirectModel, Lanes, MAX_VCS, Partitioned, Stream,
-};
+use phitwire::sim::direct::model::{ChipView, CycleModel, DirectModel, Lanes, Partitioned, Stream};
 use phitwire::sim::direct::pattern::{Destinations, Pattern, Population, Rule};
 use phitwire::sim::direct::shared::Shared;
 use phitwire::sim::direct::{DirectPart, EncodedPart};

@@ -119,6 +119,7 @@ mod tests {
             max_packet: 19,
             window: 64,
             offered: 1_000,
+            reorder_phits: 100,
             debt: [0, 0],
         };
         let mut acks = Acks::new(&terms, Duration::from_us(40));

@@ -86,7 +86,7 @@ impl PhitWire {
         };
         let left = &self.scratch[coming.phits.clone()];
         let most = match self.tx.burst_time() {
-            Some(_) => link.profile.burst_phits as usize,
+            Some(_) => self.config.phits.burst_phits as usize,
             None => {
                 let end = left.iter().skip(1).position(|phit| phit.is_eop());
                 end.map_or(left.len(), |end| end + 1)

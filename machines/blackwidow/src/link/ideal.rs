@@ -221,7 +221,7 @@ impl<const PORTS: usize> IdealEnds<PORTS> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use phitwire::link::LinkProfile;
+    use crate::link::PhitProfile;
     use phitwire_framing::yarc::phit::PhitKind;
 
     const PORT: usize = 5;
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn the_queue_is_as_deep_as_that_of_the_chips_own_links() {
-        let offered = LinkProfile::paper().input_phits_per_vc;
+        let offered = PhitProfile::paper().input_phits_per_vc;
         assert_eq!(offered + PACKET_PHITS, INPUT_PHITS);
         let credits = ideal_credits(PACKET_PHITS as u8);
         assert_eq!(

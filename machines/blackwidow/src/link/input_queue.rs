@@ -4,8 +4,8 @@
 use phitwire_framing::yarc::packet::{EopStatus, Vc, eop_status, head_vc};
 use phitwire_framing::yarc::phit::Phit;
 
+use super::config::PhitLinkConfig;
 use super::phit_ring::PhitRing;
-use phitwire::link::config::LinkConfig;
 use phitwire::link::{Change, ReceiveBuffer};
 
 /// The link control block's verdict on a packet at its end.
@@ -126,10 +126,10 @@ pub struct InputQueue {
 }
 
 impl InputQueue {
-    /// An empty queue with the depth that `config`'s profile offers.
-    pub fn new(config: &LinkConfig) -> Self {
+    /// An empty queue with the depth that `config` offers.
+    pub fn new(config: &PhitLinkConfig) -> Self {
         Self::with_depth(
-            config.profile.input_phits_per_vc,
+            config.phits.input_phits_per_vc,
             u32::from(config.max_packet_phits),
         )
     }

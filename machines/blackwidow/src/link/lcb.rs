@@ -2,7 +2,6 @@
 
 use phitwire_framing::carrier::frame::{Frame, FrameError};
 use phitwire_framing::carrier::lane_layout::LaneLayout;
-use phitwire_framing::carrier::lanes::ALL_LANES;
 use phitwire_framing::carrier::number::PacketNumber;
 use phitwire_framing::carrier::training::Training;
 use phitwire_framing::yarc::control::{ControlWord, LinkStatus};
@@ -13,13 +12,14 @@ use phitwire_framing::yarc::packet::Vc;
 use phitwire_framing::yarc::phit::Phit;
 
 use super::VC_NAMES;
+use super::config::PhitLinkConfig;
 use super::data::{Coming, on_data};
 use super::input_queue::InputQueue;
 use super::receive::{ReceiveTerms, Receiver};
 use super::transmit::{TransmitTerms, Transmitter};
 use phitwire::link::common::Common;
 use phitwire::link::training::{Offer, Terms};
-use phitwire::link::{EndAccount, LinkConfig, LinkEnd, LinkEvent, LinkFault, Units, Wire};
+use phitwire::link::{EndAccount, LinkEnd, LinkEvent, LinkFault, Units, Wire};
 use phitwire::time::{Duration, Time};
 
 /// Minimum size of a frame buffer in bytes.
@@ -43,6 +43,7 @@ pub type Lcb = LinkEnd<PhitWire>;
 /// The protocol of a link of phits (BlackWidow sec. 4.3).
 #[derive(Debug)]
 pub struct PhitWire {
+    pub(super) config: PhitLinkConfig,
     pub(super) tx: Transmitter,
     pub(super) rx: Receiver,
     /// The phits of the last frame.
@@ -111,18 +112,19 @@ impl PhitWire {
 }
 
 /// The terms of a receiver without a session.
-fn idle_terms(config: &LinkConfig) -> ReceiveTerms {
+fn idle_terms(config: &PhitLinkConfig) -> ReceiveTerms {
     ReceiveTerms {
-        first: config.first_packet,
+        first: config.link.first_packet,
         max_packet: config.max_packet_phits.into(),
-        window: config.profile.window_packets,
-        offered: config.profile.input_phits_per_vc,
+        window: config.phits.window_packets,
+        offered: config.phits.input_phits_per_vc,
+        reorder_phits: config.phits.reorder_phits,
         debt: [0, 0],
     }
 }
 
 impl Wire for PhitWire {
-    type Config = LinkConfig;
+    type Config = PhitLinkConfig;
     type Input = InputQueue;
     type Unit = Phit;
 
@@ -131,28 +133,29 @@ impl Wire for PhitWire {
     const LAYOUT: LaneLayout = DataFrame::LAYOUT;
     const MIN_FRAME_BYTES: usize = MIN_FRAME_BYTES;
 
-    fn made(config: LinkConfig, now: Time) -> (Common, Self, InputQueue) {
+    fn made(config: PhitLinkConfig, now: Time) -> (Common, Self, InputQueue) {
         let input = InputQueue::new(&config);
         let terms = Terms {
-            window: config.profile.window_packets,
-            credits: [config.profile.input_phits_per_vc; 2],
+            window: config.phits.window_packets,
+            credits: [config.phits.input_phits_per_vc; 2],
             max_packet: config.max_packet_phits,
             least_packet: 4,
         };
-        let common = Common::new(config, terms, now);
+        let common = Common::new(config.link.clone(), terms, now);
         let wire = Self {
-            tx: Transmitter::new(&common.config, &common.profile),
-            rx: Receiver::new(idle_terms(&common.config), &common.profile, now),
+            tx: Transmitter::new(&config),
+            rx: Receiver::new(idle_terms(&config), &common.profile, now),
             scratch: Vec::new(),
             coming: None,
+            config,
         };
         (common, wire, input)
     }
 
     fn begin(&mut self, link: &mut Common, offer: &Offer, now: Time, input: &mut InputQueue) {
-        let config = &link.config;
+        let config = &self.config;
         let max_packet = u32::from(offer.max_packet.min(config.max_packet_phits));
-        let window = offer.window.min(link.profile.window_packets);
+        let window = offer.window.min(config.phits.window_packets);
         self.tx.start(TransmitTerms {
             max_packet,
             window,
@@ -192,10 +195,6 @@ impl Wire for PhitWire {
 
     fn was_trained(&mut self, _: &mut Common, _: &Training) {
         self.rx.rejects_in_row = 0;
-    }
-
-    fn max_degrades(&self) -> u32 {
-        ALL_LANES.count_ones() - 1
     }
 
     fn on_frame(end: &mut Lcb, now: Time, frame: &Frame<'_>) -> Result<(), FrameError> {
@@ -298,7 +297,7 @@ impl Wire for PhitWire {
             },
             active: link.is_active(),
             credits: Vc::ALL.map(|vc| self.credits(vc)).to_vec(),
-            offers: vec![link.config.profile.input_phits_per_vc; 2],
+            offers: vec![self.config.phits.input_phits_per_vc; 2],
             unacknowledged: self.tx.unacknowledged(),
             unsent: 0,
             taken: counters.tx_packets,

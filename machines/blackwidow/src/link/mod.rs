@@ -14,12 +14,14 @@
 
 use phitwire_framing::yarc::control::VC_ACK_MASK;
 use phitwire_framing::yarc::packet::MAX_PACKET_PHITS;
+use phitwire_framing::yarc::phit::LANES;
 
 use phitwire::link::LinkStandard;
 use phitwire::link::credits::CREDIT_BITS;
-use phitwire::link::lanes::MAX_UNIT_WORDS;
+use phitwire::link::lanes::MAX_COPY_WORDS;
 
 mod acks;
+mod config;
 mod data;
 mod glance;
 mod ideal;
@@ -33,6 +35,7 @@ mod resequencer;
 mod retry_buffer;
 mod transmit;
 
+pub use config::{PhitLinkConfig, PhitProfile};
 pub(crate) use glance::glance;
 pub use ideal::{INPUT_PHITS, IdealEnds, ideal_credits};
 pub use input_queue::{InputQueue, Verdict};
@@ -41,8 +44,8 @@ pub use output_credits::OutputCredits;
 
 /// The standard of all links of a BlackWidow network.
 pub const STANDARD: LinkStandard = LinkStandard {
+    lanes: LANES,
     rates: &rates::ALL,
-    max_packet_phits: MAX_PACKET_PHITS as u8,
 };
 
 /// Names of the virtual channels, by number (BlackWidow sec. 4.2).
@@ -50,7 +53,7 @@ pub const VC_NAMES: [&str; 2] = ["request", "response"];
 
 // Credit counts fit control words, and a rejected packet can be kept.
 const _: () = assert!(VC_ACK_MASK == (1 << CREDIT_BITS) - 1);
-const _: () = assert!(MAX_PACKET_PHITS <= MAX_UNIT_WORDS);
+const _: () = assert!(MAX_PACKET_PHITS <= MAX_COPY_WORDS);
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -26,6 +26,8 @@ pub(super) struct ReceiveTerms {
     pub max_packet: u32,
     pub window: u16,
     pub offered: u32,
+    /// Most phits held because they arrived out of order.
+    pub reorder_phits: u32,
     /// Phits of an earlier session still in the input queue.
     pub debt: [u32; 2],
 }
@@ -114,7 +116,7 @@ impl Receiver {
             rejects_in_row: 0,
             last_phit: now,
             silence: profile.packet_silence,
-            held: Resequencer::new(profile.reorder_phits),
+            held: Resequencer::new(terms.reorder_phits),
             hold: ReorderHold::new(profile.min_reorder_hold, profile.max_reorder_hold),
             hint: None,
             gap_since: Time::NEVER,

@@ -9,18 +9,17 @@ use phitwire_framing::carrier::number::PacketNumber;
 use phitwire_framing::yarc::control::ControlWord;
 use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::frame::{DataFrame, MIN_FRAME_PHITS, emit_data, frame_len};
-use phitwire_framing::yarc::packet::{EopStatus, Head, Vc};
+use phitwire_framing::yarc::packet::{EopStatus, Head, MAX_PACKET_PHITS, Vc};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 use proptest::prelude::*;
 
-use crate::link::{InputQueue, Lcb};
-use crate::link::{STANDARD, rates};
+use crate::link::{InputQueue, Lcb, PhitLinkConfig, PhitProfile, STANDARD, rates};
 use phitwire::link::common::Common;
 use phitwire::link::testing::rig::{self, Link};
 pub use phitwire::link::testing::rig::{A, B};
 use phitwire::link::{
-    LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkFault, LinkProfile, LinkStandard,
-    LinkView, NodeLink,
+    LaneRate, LinkClock, LinkConfigBuilder, LinkFault, LinkProfile, LinkStandard, LinkView,
+    NodeLink,
 };
 use phitwire::time::Time;
 
@@ -37,8 +36,14 @@ pub fn config(end: usize) -> LinkConfigBuilder {
     rig::config::<Yarc>(end)
 }
 
-pub fn live(end: usize) -> LinkConfig {
+pub fn live(end: usize) -> PhitLinkConfig {
     rig::live::<Yarc>(end)
+}
+
+/// A configuration with these depths, for the longest packets.
+pub fn with(builder: LinkConfigBuilder, phits: PhitProfile) -> PhitLinkConfig {
+    let link = builder.build().unwrap();
+    PhitLinkConfig::new(link, phits, MAX_PACKET_PHITS as u8).unwrap()
 }
 
 /// A frame with `word` and `phits` as if from the other end of `to`.
@@ -101,7 +106,7 @@ pub fn packet(vc: Vc, id: u32, phits: usize) -> Vec<Phit> {
 impl Link for Yarc {
     type Lcb = Lcb;
     type Input = InputQueue;
-    type Config = LinkConfig;
+    type Config = PhitLinkConfig;
     type Word = Phit;
     type Command = Infallible;
 
@@ -126,29 +131,33 @@ impl Link for Yarc {
         lcb.die(now);
     }
 
-    fn built(builder: LinkConfigBuilder) -> LinkConfig {
-        builder.build().unwrap()
+    fn built(builder: LinkConfigBuilder) -> PhitLinkConfig {
+        with(builder, PhitProfile::live())
     }
 
-    fn cramped(builder: LinkConfigBuilder) -> LinkConfig {
-        let profile = LinkProfile {
+    fn again(lcb: &Lcb, builder: LinkConfigBuilder) -> PhitLinkConfig {
+        let config = &lcb.wire().config;
+        let link = builder.build().unwrap();
+        PhitLinkConfig::new(link, config.phits.clone(), config.max_packet_phits).unwrap()
+    }
+
+    fn cramped(builder: LinkConfigBuilder) -> PhitLinkConfig {
+        let phits = PhitProfile {
             input_phits_per_vc: 24,
             retry_phits: 64,
             window_packets: 4,
             reorder_phits: 100,
-            ..LinkProfile::live()
+            ..PhitProfile::live()
         };
-        builder.profile(profile).build().unwrap()
+        with(builder, phits)
     }
 
     fn paper(seed: u64) -> Pair {
         let end = |end| {
             let builder = config(end).lane_retry_threshold(1_000_000);
             let builder = builder.profile(LinkProfile::paper());
-            builder
-                .clock(LinkClock::Paced { dilation: 50 })
-                .build()
-                .unwrap()
+            let builder = builder.clock(LinkClock::Paced { dilation: 50 });
+            with(builder, PhitProfile::paper())
         };
         Pair::with(seed, end(A), end(B), TINY)
     }
@@ -170,7 +179,7 @@ impl Link for Yarc {
     }
 
     fn offered(lcb: &Lcb) -> u32 {
-        lcb.config().profile().input_phits_per_vc
+        lcb.wire().config.phits.input_phits_per_vc
     }
 
     fn len(input: &InputQueue, vc: usize) -> u32 {

@@ -5,11 +5,11 @@ use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{EopStatus, Vc, head_vc};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
+use super::config::PhitLinkConfig;
 use super::output_credits::OutputCredits;
 use super::retry_buffer::RetryBuffer;
 use phitwire::link::LinkCounters;
 use phitwire::link::common::Common;
-use phitwire::link::config::{LinkConfig, LinkProfile};
 use phitwire::link::outgoing::Outgoing;
 use phitwire::link::pacing::LineClock;
 use phitwire::time::{Duration, Time};
@@ -49,13 +49,10 @@ pub(super) struct Transmitter {
 
 impl Transmitter {
     /// A transmitter without a session: it accepts nothing.
-    pub fn new(config: &LinkConfig, profile: &LinkProfile) -> Self {
+    pub fn new(config: &PhitLinkConfig) -> Self {
+        let PhitLinkConfig { link, phits, .. } = config;
         Self {
-            buffer: RetryBuffer::new(
-                profile.retry_phits,
-                profile.window_packets,
-                config.first_packet,
-            ),
+            buffer: RetryBuffer::new(phits.retry_phits, phits.window_packets, link.first_packet),
             credits: OutputCredits::new([0; 2], config.max_packet_phits.into()),
             window: 0,
             crc: PacketCrc::new(),
@@ -63,11 +60,11 @@ impl Transmitter {
             damage: None,
             line: LineClock::new(
                 phitwire_framing::yarc::phit::PHIT_BITS.into(),
-                config.rate,
-                config.clock,
+                link.rate,
+                link.clock,
                 7,
             ),
-            burst: profile.burst_phits.into(),
+            burst: phits.burst_phits.into(),
         }
     }
 

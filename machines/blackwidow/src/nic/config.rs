@@ -1,8 +1,8 @@
 use thiserror::Error;
 
 use super::outstanding::MAX_OUTSTANDING;
+use crate::link::PhitLinkConfig;
 use phitwire::kit::config::{getters, setters};
-use phitwire::link::LinkConfig;
 use phitwire::nic::memory::MAX_MEMORY_BYTES;
 use phitwire::nic::periods::Incarnation;
 use phitwire::time::Duration;
@@ -46,7 +46,7 @@ pub enum NicConfigError {
 pub struct NicConfig {
     pub(super) name: String,
     pub(super) processor: u16,
-    pub(super) ports: Vec<LinkConfig>,
+    pub(super) ports: Vec<PhitLinkConfig>,
     pub(super) memory_bytes: u64,
     pub(super) max_outstanding: u32,
     pub(super) request_timeout: Duration,
@@ -57,7 +57,7 @@ pub struct NicConfig {
 impl NicConfig {
     /// Starts the configuration of the NIC `name` of `processor`; port `i` is its link into network
     /// slice `i`.
-    pub fn builder(name: &str, processor: u16, ports: Vec<LinkConfig>) -> NicConfigBuilder {
+    pub fn builder(name: &str, processor: u16, ports: Vec<PhitLinkConfig>) -> NicConfigBuilder {
         NicConfigBuilder(Self {
             name: name.to_owned(),
             processor,
@@ -74,7 +74,7 @@ impl NicConfig {
         /// Name of the node.
         name: &str;
         /// One link per slice.
-        ports: &[LinkConfig];
+        ports: &[PhitLinkConfig];
     }
 
     getters! {

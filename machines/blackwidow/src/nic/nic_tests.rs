@@ -12,7 +12,8 @@ use phitwire_framing::yarc::phit::{Phit, PhitKind};
 use super::test_bench::{A, B, NicPair as _, Pair, RawPeer, config, events};
 use super::*;
 use phitwire::link::testing::joined::SECOND;
-use phitwire::link::{LinkFault, LinkProfile, NodeLink};
+use phitwire::link::{LinkFault, NodeLink};
+use phitwire::net::Profile;
 use phitwire::nic::*;
 use phitwire::node::Node;
 use phitwire::rng::Rng;
@@ -248,7 +249,7 @@ fn write_to(address: u64) -> Request {
 
 #[test]
 fn malformed_packets_are_discarded_and_counted_by_reason() {
-    let mut peer = RawPeer::new(LinkProfile::live());
+    let mut peer = RawPeer::new(Profile::Live);
     let good = request(1, write_to(0));
     let phits = &good.as_slice()[..good.len() - 1];
     let with = |index: usize, flip: u32| {
@@ -283,7 +284,7 @@ fn malformed_packets_are_discarded_and_counted_by_reason() {
 
 #[test]
 fn a_response_that_does_not_fit_its_request_completes_nothing() {
-    let mut peer = RawPeer::new(LinkProfile::live());
+    let mut peer = RawPeer::new(Profile::Live);
     let tid = peer.nic.write(peer.now, B, 0, &[1; 8]).unwrap();
     peer.run(Duration::from_ms(1));
     let asked = peer.take(Vc::Request);
@@ -326,7 +327,7 @@ fn a_response_that_does_not_fit_its_request_completes_nothing() {
 
 #[test]
 fn a_maintenance_packet_goes_out_and_its_reply_is_reported() {
-    let mut peer = RawPeer::new(LinkProfile::live());
+    let mut peer = RawPeer::new(Profile::Live);
     let route = RouteVector::new(&[7]).unwrap();
     let back = RouteVector::new(&[3, 9]).unwrap();
     let asked = Maintenance {
@@ -358,7 +359,7 @@ fn a_maintenance_packet_goes_out_and_its_reply_is_reported() {
 
 #[test]
 fn requests_wait_when_responses_cannot_leave_but_responses_are_taken() {
-    let mut peer = RawPeer::new(LinkProfile::paper());
+    let mut peer = RawPeer::new(Profile::Paper);
     // The peer takes no responses from its input queue, so its credits run out.
     let mut sent = 0;
     for _ in 0..2_000 {

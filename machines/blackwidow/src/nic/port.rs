@@ -7,8 +7,8 @@ use phitwire_framing::yarc::phit::Phit;
 
 use super::counters::NicCounters;
 use super::outstanding::Tid;
-use crate::link::Lcb;
-use phitwire::link::{LinkConfig, NodeLink};
+use crate::link::{Lcb, PhitLinkConfig};
+use phitwire::link::NodeLink;
 use phitwire::time::Time;
 
 /// Maximum number of requests queued for the link, beyond its retry buffer.
@@ -34,7 +34,7 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    pub(crate) fn new(config: LinkConfig, now: Time) -> Self {
+    pub(crate) fn new(config: PhitLinkConfig, now: Time) -> Self {
         Self {
             link: Lcb::new(config, now),
             requests: VecDeque::with_capacity(REQUEST_QUEUE),

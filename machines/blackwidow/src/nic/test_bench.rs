@@ -4,10 +4,11 @@ use phitwire_framing::carrier::frame::LinkEnd;
 use phitwire_framing::yarc::packet::{PacketBuf, Vc};
 
 use super::{BlackWidowNic, NicConfig, NicConfigBuilder, NicEvent};
-use crate::link::Lcb;
-use crate::link::STANDARD;
+use crate::link::testing::with;
+use crate::link::{Lcb, PhitLinkConfig, PhitProfile, STANDARD};
 use phitwire::link::testing::joined::{Joined, SECOND};
 use phitwire::link::{EndName, LinkConfig, LinkProfile, LinkView, NodeLink};
+use phitwire::net::Profile;
 use phitwire::node::Node;
 use phitwire::time::{Duration, Time};
 
@@ -15,7 +16,7 @@ pub(super) const A: u16 = 3;
 pub(super) const B: u16 = 5;
 const STEP: Duration = Duration::from_us(5);
 
-pub(super) fn link(slice: u16, end: LinkEnd, epoch: u32, profile: LinkProfile) -> LinkConfig {
+pub(super) fn link(slice: u16, end: LinkEnd, epoch: u32, profile: Profile) -> PhitLinkConfig {
     let name = |node: &str| EndName {
         node: node.to_owned(),
         port: slice as u8,
@@ -24,16 +25,17 @@ pub(super) fn link(slice: u16, end: LinkEnd, epoch: u32, profile: LinkProfile) -
         LinkEnd::A => (name("a"), name("b")),
         LinkEnd::B => (name("b"), name("a")),
     };
-    LinkConfig::builder(STANDARD, slice, end, local, peer)
-        .epoch(epoch)
-        .profile(profile)
-        .build()
-        .unwrap()
+    let (times, phits) = match profile {
+        Profile::Paper => (LinkProfile::paper(), PhitProfile::paper()),
+        Profile::Live => (LinkProfile::live(), PhitProfile::live()),
+    };
+    let builder = LinkConfig::builder(STANDARD, slice, end, local, peer);
+    with(builder.epoch(epoch).profile(times), phits)
 }
 
 pub(super) fn config(end: LinkEnd, slices: u16, epoch: u32) -> NicConfigBuilder {
     let links = (0..slices)
-        .map(|s| link(s, end, epoch, LinkProfile::live()))
+        .map(|s| link(s, end, epoch, Profile::Live))
         .collect();
     let (name, processor) = match end {
         LinkEnd::A => ("a", A),
@@ -93,9 +95,9 @@ pub(super) struct RawPeer {
 }
 
 impl RawPeer {
-    pub(super) fn new(profile: LinkProfile) -> Self {
+    pub(super) fn new(profile: Profile) -> Self {
         let now = Time::from_ns(1);
-        let ours = link(0, LinkEnd::B, 1, profile.clone());
+        let ours = link(0, LinkEnd::B, 1, profile);
         let theirs = link(0, LinkEnd::A, 1, profile);
         let nic = NicConfig::builder("a", A, vec![theirs]).memory_bytes(1 << 20);
         let nic = nic.request_timeout(Duration::from_ms(50)).build().unwrap();

@@ -9,14 +9,14 @@ use super::counters::RouterCounters;
 use super::event::RouterEvent;
 use super::pipeline::CYCLE_PS;
 use super::register_map::register_address;
-use crate::link::Lcb;
+use crate::link::{Lcb, PhitLinkConfig};
 use crate::route::registers::{ChipRegisters, PORTS};
 use phitwire::chip::{
     Chip, ChipConfig, ChipCore, Links, RegisterError, RouterClock, calls_of_the_core,
 };
 use phitwire::device::pipeline::Stage;
 use phitwire::device::{NodeAccount, PipelineReport, Registers};
-use phitwire::link::{Change, LinkConfig, LinkEvent, LinkView};
+use phitwire::link::{Change, LinkEvent, LinkView};
 use phitwire::node::PortId;
 use phitwire::time::Time;
 use phitwire::trace::{Outlooks, Watch};
@@ -25,7 +25,7 @@ use phitwire::trace::{Outlooks, Watch};
 pub type Yarc = Chip<Core>;
 
 /// The configuration of a YARC. A cycle of its paced clock is 1.25 ns (800 MHz).
-pub type YarcConfig = ChipConfig<ChipRegisters, LinkConfig>;
+pub type YarcConfig = ChipConfig<ChipRegisters, PhitLinkConfig>;
 
 impl Ports for Links<Lcb> {
     #[inline]

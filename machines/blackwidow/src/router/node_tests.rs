@@ -1,6 +1,7 @@
 use phitwire_framing::yarc::packet::{EopStatus, Head, check_packet, eop_status, head_vc};
 
 use super::*;
+use crate::link::PhitProfile;
 use crate::link::testing as harness;
 use crate::router::harness::{cut, flat_chip, head, packet};
 use phitwire::chip::testing::{self, FRAME, Joining};
@@ -15,8 +16,12 @@ impl Joining for harness::Yarc {
     fn begins(phit: Phit) -> Option<usize> {
         phit.is_head().then(|| head_vc(phit.content()).index())
     }
-    fn configured(builder: LinkConfigBuilder, _paced: bool) -> LinkConfig {
-        builder.build().expect("a legal link")
+    fn configured(builder: LinkConfigBuilder, paced: bool) -> PhitLinkConfig {
+        let phits = match paced {
+            true => PhitProfile::paper(),
+            false => PhitProfile::live(),
+        };
+        harness::with(builder, phits)
     }
 }
 
@@ -128,9 +133,9 @@ fn only_phits_handed_up_as_they_come_begin_before_their_packet_is_judged() {
     let run = |cut_through| {
         let step = Duration::from_us(10);
         let free = config(RouterClock::FreeRunning);
-        let change = |link| LinkConfig {
-            cut_through,
-            ..link
+        let change = |mut config: PhitLinkConfig| {
+            config.link.cut_through = cut_through;
+            config
         };
         let mut net = Net::with(free, &[3, 63], step, change);
         net.bring_up();

@@ -1,13 +1,13 @@
 //! Derives the configuration of each process, and of the wiring scripts, from a topology.
 
 use super::model::{Chip, FoldedClos, Processor};
-use crate::link::STANDARD;
+use crate::link::{PhitLinkConfig, PhitProfile, STANDARD};
 use crate::nic::NicConfig;
 use crate::route::registers::{ChipRegisters, PORTS, TileRegisters};
 use crate::router::YarcConfig;
 use phitwire::chip::Grain;
-use phitwire::link::{CutThrough, LinkConfig};
-use phitwire::net::{Clock, End, NodeRef, PlanError, Runtime, ends_of, link_config};
+use phitwire::link::CutThrough;
+use phitwire::net::{Clock, End, NodeRef, PlanError, Profile, Runtime, ends_of, link_config};
 use phitwire::time::Duration;
 
 impl FoldedClos {
@@ -122,7 +122,12 @@ impl FoldedClos {
         }
     }
 
-    fn link_config(&self, id: usize, end: End, runtime: &Runtime) -> Result<LinkConfig, PlanError> {
+    fn link_config(
+        &self,
+        id: usize,
+        end: End,
+        runtime: &Runtime,
+    ) -> Result<PhitLinkConfig, PlanError> {
         let link = &self.links[id];
         // Only routers cut through: NICs accept whole packets.
         let cut_through = match (end.node, runtime.clock.unwrap_or(self.settings.clock)) {
@@ -132,17 +137,21 @@ impl FoldedClos {
                 Clock::Paced { .. } => CutThrough::Phits,
             }),
         };
-        link_config(
+        let phits = match runtime.profile.unwrap_or(self.settings.profile) {
+            Profile::Paper => PhitProfile::paper(),
+            Profile::Live => PhitProfile::live(),
+        };
+        let longest = self.settings.own.max_packet_phits;
+        let builder = link_config(
             self,
             &self.settings,
             (id, link, end),
             (STANDARD, link.rate),
             runtime,
-        )?
-        .max_packet_phits(self.settings.own.max_packet_phits)
-        .first_packet(runtime.first_packet)
-        .cut_through(cut_through)
-        .build()
-        .map_err(|error| PlanError::Link { link: id, error })
+        )?;
+        let builder = builder.first_packet(runtime.first_packet);
+        let link = builder.cut_through(cut_through).build();
+        link.and_then(|link| PhitLinkConfig::new(link, phits, longest))
+            .map_err(|error| PlanError::Link { link: id, error })
     }
 }

@@ -3,7 +3,7 @@
 use phitwire::sim::direct::mail::{MailError, Reader};
 use phitwire_framing::t3e::flit::VCS;
 
-use phitwire::sim::direct::model::MAX_VCS;
+use phitwire::link::MAX_VCS;
 
 /// Maximum number of cycles in a window.
 pub(super) const CYCLES: usize = 4;

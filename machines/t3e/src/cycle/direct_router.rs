@@ -11,6 +11,7 @@ use crate::link::{Depths, IdealEnd};
 use crate::router::{Crossbar, CrossbarCounters, FlitPorts, PORTS, PROCESSOR, RouterRegisters};
 use phitwire::device::pipeline::Stage;
 use phitwire::kit::bits;
+use phitwire::link::MAX_VCS;
 use phitwire::sim::direct::exchange::{Arrivals, Exchange};
 use phitwire::sim::direct::model::{self, ChipView, NO_SLOT, PortAccount};
 use phitwire::trace::Watch;
@@ -354,4 +355,4 @@ pub(super) fn view(counters: &CrossbarCounters) -> ChipView {
     }
 }
 
-const _: () = assert!(VCS <= model::MAX_VCS);
+const _: () = assert!(VCS <= MAX_VCS, "see `link::MAX_VCS`");

@@ -35,13 +35,12 @@ use crate::link::{Depths, FlitEnd, FlitInput};
 use crate::router::{PORTS, T3eRouter};
 use crate::topology::Torus;
 use phitwire::device::{Device, PipelineReport};
+use phitwire::link::MAX_VCS;
 use phitwire::link::impair::Netem;
 use phitwire::node::PortId;
 use phitwire::sim::direct::config::{Config, ConfigError, Traffic};
 use phitwire::sim::direct::mail::{MailError, Reader};
-use phitwire::sim::direct::model::{
-    ChipView, CycleModel, DirectModel, Lanes, MAX_VCS, Partitioned, Stream,
-};
+use phitwire::sim::direct::model::{ChipView, CycleModel, DirectModel, Lanes, Partitioned, Stream};
 use phitwire::sim::direct::shared::Shared;
 use phitwire::sim::direct::{DirectPart, EncodedPart};
 use phitwire::time::Duration;

@@ -11,8 +11,9 @@ use super::credits::Returned;
 use super::packet::{Assembly, Delivery, Message, Operation};
 use crate::link::{Credits, Depths};
 use phitwire::kit::bits;
+use phitwire::link::MAX_VCS;
 use phitwire::sim::direct::exchange::{Arrivals, Exchange};
-use phitwire::sim::direct::model::{self, MAX_VCS, PortAccount, Terminal as _};
+use phitwire::sim::direct::model::{self, PortAccount, Terminal as _};
 use phitwire::sim::direct::shared::{self, LastSeen};
 use phitwire::sim::direct::source::{NEVER, Source};
 

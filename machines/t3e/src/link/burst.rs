@@ -1,8 +1,10 @@
 //! Bursts as packets of the core's link end.
 
 use phitwire_framing::carrier::frame::FrameKind;
+use phitwire_framing::carrier::lanes::Lanes;
 use phitwire_framing::t3e::burst::Burst;
 
+use super::config::CARRIER_LANES;
 use phitwire::packets::Packet;
 
 /// A burst as a [`Packet`]. It wraps the type of `framing`, since a crate can implement a foreign
@@ -12,6 +14,7 @@ pub struct BurstPacket(pub Burst);
 
 impl Packet for BurstPacket {
     const KIND: FrameKind = Burst::KIND;
+    const LANES: Lanes = CARRIER_LANES;
     const LINK: &'static str = "T3E";
     const BYTES: usize = Burst::BYTES;
 

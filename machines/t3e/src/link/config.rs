@@ -1,22 +1,33 @@
 //! Configuration of a link end.
 
+use phitwire_framing::carrier::lanes::Lanes;
 use phitwire_framing::t3e::flit::{VCS, vc};
 use phitwire_framing::t3e::packet::MAX_PACKET_FLITS;
 
-use phitwire::link::{LaneRate, LinkConfig, LinkStandard};
+use phitwire::link::{LaneRate, LinkStandard};
+use phitwire::packets::{PacketDepths, PacketLinkConfig};
 
+/// Lanes of the carrier. The machine's 14 wires exist only for noise.
+pub const CARRIER_LANES: Lanes = Lanes::new(3, 24);
 /// A link moves 14 bits 375 million times a second (T3E sec. 1): three lanes of the carrier provide
 /// the same rate.
 pub const RATE: LaneRate = LaneRate::new(14, 1_750_000_000);
 /// Properties shared by all links.
 pub const STANDARD: LinkStandard = LinkStandard {
+    lanes: CARRIER_LANES,
     rates: &[RATE],
-    max_packet_phits: 22,
 };
 
 /// Clocks from the choice of a flit for an output until the credit for its slot is back, without
 /// waiting: on the link, through the stages of the input, and back.
 pub const LOOP_CLOCKS: u32 = 11;
+
+/// Depths of the carrier at the machine's own depths of flits. The carrier is not part of the
+/// machine, so flits must never wait for it: it has buffers for twice the bursts that a link ever
+/// has in flight in emulated time.
+pub const CARRIER_PAPER: PacketDepths = PacketDepths::new(128, 128);
+/// Depths of the carrier for round trips between processes.
+pub const CARRIER_LIVE: PacketDepths = PacketDepths::new(909, 8_191);
 
 /// Capacities of an input in flits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +79,7 @@ const _: () = assert!(Depths::PAPER.adaptive as u32 >= LOOP_CLOCKS + MAX_PACKET_
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlitLinkConfig {
-    pub carrier: LinkConfig,
+    pub carrier: PacketLinkConfig,
     /// The depths of its input.
     pub depths: Depths,
     /// Packets end here, and are corrected.

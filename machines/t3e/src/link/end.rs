@@ -354,7 +354,8 @@ impl NodeLink for FlitEnd {
     const VC_NAMES: &'static [&'static str] = &vc::NAMES;
 
     fn new(config: FlitLinkConfig, now: Time) -> Self {
-        let seed = u64::from(config.carrier.link()) << 1 | u64::from(config.carrier.end() as u8);
+        let link = &config.carrier.link;
+        let seed = u64::from(link.link()) << 1 | u64::from(link.end() as u8);
         Self {
             carrier: PacketEnd::new(config.carrier, now),
             input: FlitInput {

@@ -26,7 +26,9 @@ mod tests;
 
 pub use buffer::FlitBuffer;
 pub use burst::BurstPacket;
-pub use config::{Depths, FlitLinkConfig, RATE, STANDARD};
+pub use config::{
+    CARRIER_LANES, CARRIER_LIVE, CARRIER_PAPER, Depths, FlitLinkConfig, RATE, STANDARD,
+};
 pub use counters::FlitCounters;
 pub use credits::{Credits, Owed};
 pub use end::{FlitEnd, URGENT};

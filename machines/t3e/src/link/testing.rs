@@ -11,15 +11,18 @@ use phitwire_framing::t3e::header::{Command, Header, Name};
 use phitwire_framing::t3e::packet::{PacketBuf, Request};
 use proptest::prelude::*;
 
-use crate::link::{BurstPacket, Depths, FlitEnd, FlitInput, FlitLinkConfig, RATE};
+use crate::link::{
+    BurstPacket, CARRIER_LANES, CARRIER_LIVE, CARRIER_PAPER, Depths, FlitEnd, FlitInput,
+    FlitLinkConfig, RATE,
+};
 use phitwire::link::common::Common;
 use phitwire::link::testing::rig::{self, A, B, FRAME_BYTES, Link};
 use phitwire::link::{
     LaneRate, LinkClock, LinkConfigBuilder, LinkFault, LinkProfile, LinkStandard, LinkView,
     NodeLink,
 };
-use phitwire::packets::PacketEnd;
 use phitwire::packets::link::testing::{forged, idle_len, room_for};
+use phitwire::packets::{PacketDepths, PacketEnd, PacketLinkConfig};
 use phitwire::time::Time;
 
 pub struct Flits;
@@ -27,8 +30,6 @@ pub type Pair = rig::Pair<Flits>;
 pub type End = rig::End<Flits>;
 
 const SLOWER: LaneRate = LaneRate::new(15, 875_000_000);
-/// Buffers of the carrier, which must not limit flits.
-const CARRIER_PHITS: u32 = 64 * 18 * 2;
 
 /// Packets of all lengths except ten flits with a single header flit.
 const COMMANDS: [Command; 4] = [
@@ -45,9 +46,13 @@ fn depths(flits: u16) -> Depths {
     }
 }
 
-pub fn with(builder: LinkConfigBuilder, flits: u16) -> FlitLinkConfig {
+/// A configuration with these depths of the carrier, and of every channel.
+fn with(builder: LinkConfigBuilder, carrier: PacketDepths, flits: u16) -> FlitLinkConfig {
     FlitLinkConfig {
-        carrier: builder.build().unwrap(),
+        carrier: PacketLinkConfig {
+            link: builder.build().unwrap(),
+            depths: carrier,
+        },
         depths: depths(flits),
         corrects: true,
     }
@@ -99,8 +104,8 @@ impl Link for Flits {
     const ID_BITS: u32 = 24;
     const PROCESSES: u32 = 1 << 6;
     const STANDARD: LinkStandard = LinkStandard {
+        lanes: CARRIER_LANES,
         rates: &[RATE, SLOWER],
-        max_packet_phits: 22,
     };
     const OTHER_RATE: LaneRate = SLOWER;
     const LOSES_TAILS: bool = true;
@@ -117,29 +122,18 @@ impl Link for Flits {
     }
 
     fn built(builder: LinkConfigBuilder) -> FlitLinkConfig {
-        with(builder, 2_028)
+        with(builder, CARRIER_LIVE, 2_028)
     }
 
     fn cramped(builder: LinkConfigBuilder) -> FlitLinkConfig {
-        let profile = LinkProfile {
-            input_phits_per_vc: 48,
-            retry_phits: 64,
-            window_packets: 4,
-            reorder_phits: 100,
-            ..LinkProfile::live()
-        };
-        with(builder.profile(profile), 12)
+        with(builder, PacketDepths::new(2, 4), 12)
     }
 
     fn paper(seed: u64) -> Pair {
         let end = |end| {
-            let profile = LinkProfile {
-                input_phits_per_vc: CARRIER_PHITS,
-                ..LinkProfile::paper()
-            };
             let clock = LinkClock::Paced { dilation: 50 };
-            let builder = rig::config::<Self>(end).profile(profile).clock(clock);
-            with(builder, 22)
+            let builder = rig::config::<Self>(end).profile(LinkProfile::paper());
+            with(builder.clock(clock), CARRIER_PAPER, 22)
         };
         Pair::with(seed, end(A), end(B), FRAME_BYTES)
     }

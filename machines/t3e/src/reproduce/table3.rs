@@ -2,16 +2,16 @@
 //! that put and get.
 
 use phitwire_framing::carrier::frame::{CHECK_BYTES, LinkEnd, checksum, parse};
-use phitwire_framing::carrier::lanes::WORD_BYTES;
 use phitwire_framing::t3e::burst::Burst;
 use phitwire_framing::t3e::flit::{FlitKind, VCS};
 use phitwire_framing::t3e::header::Header;
 
-use crate::link::{Depths, FlitLinkConfig, STANDARD};
+use crate::link::{CARRIER_LANES, CARRIER_LIVE, Depths, FlitLinkConfig, STANDARD};
 use crate::pe::{E_REGISTERS, Pe, PeConfig};
 use phitwire::link::{EndName, LinkConfig};
 use phitwire::nic::Incarnation;
 use phitwire::node::Node as _;
+use phitwire::packets::PacketLinkConfig;
 use phitwire::packets::transfer::{Kind, Transfer};
 use phitwire::reproduce::{Kind as Evidence, Row, Source, Table, Tolerance};
 use phitwire::time::{Duration, Time};
@@ -49,7 +49,10 @@ fn processor(number: u16) -> Result<Pe, String> {
     };
     let carrier = LinkConfig::builder(STANDARD, 0, end, name(number), name(1 - number));
     let link = FlitLinkConfig {
-        carrier: carrier.build().map_err(|error| error.to_string())?,
+        carrier: PacketLinkConfig {
+            link: carrier.build().map_err(|error| error.to_string())?,
+            depths: CARRIER_LIVE,
+        },
         depths: Depths::LIVE,
         corrects: true,
     };
@@ -122,7 +125,7 @@ impl Pair {
 /// The lengths in flits of the packets in frames; `None` if a check fails or a packet's length does
 /// not match its header.
 fn lengths(frames: &[Vec<u8>]) -> Option<Vec<usize>> {
-    let burst_bytes = (Burst::BYTES + CHECK_BYTES).next_multiple_of(WORD_BYTES);
+    let burst_bytes = (Burst::BYTES + CHECK_BYTES).next_multiple_of(CARRIER_LANES.word_bytes());
     let mut lengths = Vec::new();
     // By channel: index of the latest packet in `lengths`, and its expected length.
     let mut open = [None; VCS];

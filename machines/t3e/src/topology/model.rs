@@ -6,21 +6,19 @@ use super::channels::Channels;
 use super::defects::{Defect, Defects};
 use super::given::GivenTables;
 use super::routes::{Computed, destinations};
-use crate::link::{Depths, FlitLinkConfig, RATE, STANDARD};
+use crate::link::{CARRIER_LIVE, CARRIER_PAPER, Depths, FlitLinkConfig, RATE, STANDARD};
 use crate::pe::E_REGISTERS;
 use crate::route::{Broken, Shape};
 use crate::router::{MAX_PROCESSORS, PROCESSOR, RouterRegisters};
 use phitwire::chip::{ChipConfig, Grain};
+use phitwire::link::LinkConfig;
 use phitwire::net::{
     Clock, End, Graph, Link, Network, NodeRef, OwnSettings, PlanError, Profile, Runtime, Settings,
 };
+use phitwire::packets::PacketLinkConfig;
 
 /// Maximum number of nodes: the number of processors that look-up tables can distinguish.
 pub const MAX_NODES: u32 = MAX_PROCESSORS as u32;
-
-/// Minimum size in phits of a carrier input, which is divided into buffers for bursts of 18 phits:
-/// 128 of them, twice what a link ever has in flight in emulated time.
-const CARRIER_PHITS: u32 = 64 * 18 * 2;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TorusSpec {
@@ -295,13 +293,16 @@ impl Torus {
         };
         let of = (self, &self.settings);
         let carriers = self.graph.ports(of, node, (STANDARD, RATE), runtime)?;
-        let configured = |(port, mut carrier): (u8, phitwire::link::LinkConfig)| {
-            // Enlarge the carrier's input: it is not part of the machine, so flits must never wait
-            // for it.
-            let phits = &mut carrier.profile.input_phits_per_vc;
-            *phits = (*phits).max(CARRIER_PHITS);
+        let carrier_depths = match profile {
+            Profile::Live => CARRIER_LIVE,
+            Profile::Paper => CARRIER_PAPER,
+        };
+        let configured = |(port, link): (u8, LinkConfig)| {
             let link = FlitLinkConfig {
-                carrier,
+                carrier: PacketLinkConfig {
+                    link,
+                    depths: carrier_depths,
+                },
                 depths: depths(port),
                 corrects,
             };

@@ -343,7 +343,7 @@ fn links_table(links: &[LinkReport]) -> String {
             format!("rx {} tx {}", link.rx_lanes, link.tx_lanes),
             link.heard_ms.map_or("-".to_owned(), age),
             link.resent.to_string(),
-            link.lane_retries.map(|n| n.to_string()).join(" "),
+            link.retries_by_lane(),
             link.rtt_ns
                 .map_or("-".to_owned(), |ns| format!("{:.1} us", ns as f64 / 1e3)),
             link.why.clone().unwrap_or_default(),

@@ -35,7 +35,7 @@ fn sets_are_hit_in_the_bits_of_the_lane_alone() {
             Rng::new(3, 0),
         );
         noise.apply(&mut noisy);
-        let [zero, one, two] = differences(SetFrame::LAYOUT, &clean, &noisy, lanes);
+        let [zero, one, two, _] = differences(SetFrame::LAYOUT, &clean, &noisy, lanes);
         assert_eq!((zero, two), (0, 0));
         assert_eq!(u64::from(one), noise.flipped_bits());
         assert_eq!(one > 50, lanes & 2 != 0, "{one}");

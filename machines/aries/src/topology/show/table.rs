@@ -4,6 +4,7 @@ use core::fmt::Write as _;
 use std::collections::BTreeMap;
 
 use super::{joined, summary};
+use crate::link::STANDARD;
 use crate::route::registers::PortKind;
 use crate::topology::inventory::{Bisection, Inventory};
 use crate::topology::model::{Dragonfly, gbps};
@@ -17,7 +18,8 @@ pub fn table(network: &Dragonfly, rows: usize) -> String {
     let mut out = format!("{}\n{}\n\n", summary(network), settings(network));
     routers(&mut out, network, &wiring, rows);
     bundles(&mut out, network, rows);
-    links(&mut out, network, &network.links, rows, ["KIND"], |link| {
+    let all = (&network.links[..], STANDARD.lanes);
+    links(&mut out, network, all, rows, ["KIND"], |link| {
         [match network.kind(link) {
             Some(PortKind::Processor) => "nic",
             Some(PortKind::Green) => "green",

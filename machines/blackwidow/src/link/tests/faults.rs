@@ -3,11 +3,12 @@
 use phitwire_framing::yarc::packet::Vc;
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
-use crate::link::testing::{Pair, REQUEST, RESPONSE, TINY, Yarc, config, live, packet};
+use crate::link::testing::{Pair, REQUEST, RESPONSE, TINY, Yarc, config, live, packet, with};
+use crate::link::{PhitLinkConfig, PhitProfile};
 use phitwire::link::testing::end::Drain;
 use phitwire::link::testing::pair::Wire;
 use phitwire::link::testing::rig::{A, B, Link as _, SECOND};
-use phitwire::link::{LinkEvent, LinkProfile, LinkView, NodeLink};
+use phitwire::link::{LinkEvent, LinkView, NodeLink};
 use phitwire::time::Duration;
 
 #[test]
@@ -159,11 +160,11 @@ fn lost_acknowledgements_are_asked_for() {
 
 /// A pair with room for 64 phits per channel, of which B drains nothing.
 fn shallow(seed: u64) -> Pair {
-    let profile = LinkProfile {
+    let phits = PhitProfile {
         input_phits_per_vc: 64,
-        ..LinkProfile::live()
+        ..PhitProfile::live()
     };
-    let end = |end| config(end).profile(profile.clone()).build().unwrap();
+    let end = |end| with(config(end), phits.clone());
     let mut pair = Pair::with(seed, end(A), end(B), 1_472);
     pair.wait_up();
     pair.ends[B].drain = Drain::Blocked;
@@ -369,7 +370,8 @@ fn a_soft_error_is_marked_before_sending_and_flows_on() {
 
 #[test]
 fn a_packet_too_long_for_the_peer_is_cut_before_sending() {
-    let short = config(B).max_packet_phits(10).build().unwrap();
+    let link = config(B).build().unwrap();
+    let short = PhitLinkConfig::new(link, PhitProfile::live(), 10).unwrap();
     let mut pair = Pair::with(13, live(A), short, 1_472);
     pair.wait_up();
     assert_eq!(pair.ends[A].lcb.wire().max_packet_phits(), 10);

@@ -1,6 +1,7 @@
 //! Noise on one lane under frames of phits.
 
 use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
+use phitwire_framing::carrier::lanes::MAX_LANES;
 use phitwire_framing::yarc::control::ControlWord;
 use phitwire_framing::yarc::frame::{DataFrame, emit_data, frame_len};
 use phitwire_framing::yarc::phit::Phit;
@@ -39,7 +40,7 @@ fn only_the_bits_of_the_lane_are_hit_and_as_often_as_asked() {
         Probability::from_ratio(1, 100),
         Rng::new(5, 0),
     );
-    let mut total = [0; 3];
+    let mut total = [0; MAX_LANES];
     for _ in 0..500 {
         let mut noisy = clean.clone();
         noise.apply(&mut noisy);
@@ -74,7 +75,7 @@ fn a_lane_out_of_use_is_harmless_and_a_lane_in_use_carries_more() {
     noise.apply(&mut noisy);
     assert_eq!(
         differences(DataFrame::LAYOUT, &clean, &noisy, 0b110),
-        [0, 12 * PHITS as u32, 0]
+        [0, 12 * PHITS as u32, 0, 0]
     );
 }
 

@@ -13,7 +13,8 @@ use phitwire_framing::yarc::frame::{DataFrame, emit_data};
 use phitwire_framing::yarc::packet::Vc;
 use phitwire_framing::yarc::phit::Phit;
 
-use crate::link::testing::{Pair, REQUEST, RESPONSE, config};
+use crate::link::PhitProfile;
+use crate::link::testing::{Pair, REQUEST, RESPONSE, config, with};
 use phitwire::link::testing::end::Drain;
 use phitwire::link::testing::pair::Wire;
 use phitwire::link::testing::rig::{A, B, SECOND};
@@ -47,10 +48,10 @@ const AGES: [u64; 18] = [
 /// half their space, and 16 and 32 bits wrap.
 const FIRST: u64 = (1 << 47) - 20_000;
 
-fn pair(seed: u64, first: u64, profile: &LinkProfile) -> Pair {
+fn pair(seed: u64, first: u64) -> Pair {
     let end = |end| {
-        let builder = config(end).profile(profile.clone());
-        builder.first_packet(first).build().unwrap()
+        let builder = config(end).first_packet(first);
+        with(builder, PhitProfile::live())
     };
     Pair::with(seed, end(A), end(B), 1_472)
 }
@@ -150,7 +151,7 @@ fn unchanged_copies_of_any_age_change_nothing() {
 fn frames_of_every_age_are_told_from_new_ones() {
     for age in AGES {
         for acked in [0, 1, age] {
-            let mut pair = pair(age, FIRST, &LinkProfile::live());
+            let mut pair = pair(age, FIRST);
             pair.wait_up();
             pair.tape_anew();
             pair.exchange(9_000, SECOND);
@@ -172,7 +173,7 @@ fn frames_of_every_age_are_told_from_new_ones() {
 fn numbers_come_round_under_loss_copies_and_reordering() {
     for bits in [16, 32, 48] {
         for seed in 0..3 {
-            let mut pair = pair(seed, (1 << bits) - 6_000, &LinkProfile::live());
+            let mut pair = pair(seed, (1 << bits) - 6_000);
             pair.wait_up();
             pair.wire(|wire| {
                 wire.loss = 20;
@@ -415,7 +416,7 @@ proptest! {
         first in prop::sample::select(vec![FIRST, (1 << 48) - 500, (1 << 47) - 700]),
         operations in prop::collection::vec(operation(), 1..80),
     ) {
-        let mut pair = pair(seed, first, &LinkProfile::live());
+        let mut pair = pair(seed, first);
         pair.wait_up();
         pair.tape_anew();
         for operation in operations {

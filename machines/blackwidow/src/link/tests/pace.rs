@@ -1,7 +1,7 @@
 //! The effect of dropped lanes and of their rate on a paced clock.
 
-use crate::link::rates;
-use crate::link::testing::{Pair, REQUEST, config};
+use crate::link::testing::{Pair, REQUEST, config, with};
+use crate::link::{PhitProfile, rates};
 use phitwire::link::testing::rig::{A, B, SECOND};
 use phitwire::link::{CutThrough, LaneRate, LinkClock, LinkProfile, LinkView};
 use phitwire::time::Duration;
@@ -9,16 +9,15 @@ use phitwire::time::Duration;
 /// Phits per millisecond that arrive over a paced link on `lanes`.
 fn paced_rate(lanes: u8) -> u64 {
     let end = |end| {
-        config(end)
+        let builder = config(end)
             .clock(LinkClock::Paced { dilation: 1_000 })
             .lane_retry_threshold(1)
             .profile(LinkProfile {
                 min_retry_timeout: Duration::from_us(20),
                 max_retry_timeout: Duration::from_us(500),
                 ..LinkProfile::paper()
-            })
-            .build()
-            .unwrap()
+            });
+        with(builder, PhitProfile::paper())
     };
     let mut pair = Pair::with(u64::from(lanes), end(A), end(B), 1_472);
     pair.wait_up();
@@ -52,12 +51,8 @@ fn lane_rates_set_the_pace() {
     for (rate, expected) in [(rates::G3_125, 390), (rates::G1_25, 156)] {
         let clock = LinkClock::Paced { dilation: 1_000 };
         let end = |end| {
-            config(end)
-                .clock(clock)
-                .profile(LinkProfile::paper())
-                .rate(rate)
-                .build()
-                .unwrap()
+            let builder = config(end).clock(clock).rate(rate);
+            with(builder.profile(LinkProfile::paper()), PhitProfile::paper())
         };
         let mut pair = Pair::with(3, end(A), end(B), 1_472);
         pair.wait_up();
@@ -77,11 +72,8 @@ fn lane_rates_set_the_pace() {
 fn a_packet_crosses_a_paced_link_in_its_serialisation_time() {
     let clock = LinkClock::Paced { dilation: 1 };
     let end = |end| {
-        config(end)
-            .clock(clock)
-            .profile(LinkProfile::paper())
-            .build()
-            .unwrap()
+        let builder = config(end).clock(clock).profile(LinkProfile::paper());
+        with(builder, PhitProfile::paper())
     };
     let mut pair = Pair::with(4, end(A), end(B), 1_472);
     pair.wire(|wire| wire.delay = Duration::from_ns(5));
@@ -109,7 +101,7 @@ fn a_paced_receiver_hands_up_a_burst_at_a_time() {
             profile.max_retry_timeout = Duration::from_ms(100);
         }
         let builder = config(end).clock(clock).profile(profile);
-        builder.cut_through(CutThrough::Phits).build().unwrap()
+        with(builder.cut_through(CutThrough::Phits), PhitProfile::paper())
     };
     let mut pair = Pair::with(4, end(A), end(B), 1_472);
     pair.wire(|wire| wire.delay = Duration::from_us(1));

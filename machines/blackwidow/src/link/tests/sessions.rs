@@ -3,8 +3,8 @@
 use phitwire_framing::carrier::frame::LinkEnd;
 use phitwire_framing::yarc::packet::Vc;
 
-use crate::link::STANDARD;
-use crate::link::testing::{Pair, config, live};
+use crate::link::testing::{Pair, config, live, with};
+use crate::link::{PhitLinkConfig, PhitProfile, STANDARD};
 use phitwire::link::testing::end::Drain;
 use phitwire::link::testing::rig::{A, B, SECOND, name};
 use phitwire::link::{LinkClock, LinkConfig, LinkConfigError, LinkProfile, LinkView, NodeLink};
@@ -12,13 +12,13 @@ use phitwire::time::Duration;
 
 #[test]
 fn both_ends_agree_on_the_smaller_window_and_each_on_the_other_s_buffer() {
-    let small = LinkProfile {
+    let small = PhitProfile {
         window_packets: 8,
         input_phits_per_vc: 40,
         retry_phits: 200,
-        ..LinkProfile::live()
+        ..PhitProfile::live()
     };
-    let a = config(A).profile(small).build().unwrap();
+    let a = with(config(A), small);
     let mut pair = Pair::with(5, a, live(B), 1_472);
     pair.wait_up();
     assert_eq!(pair.ends[B].lcb.wire().credits(Vc::Request), 40);
@@ -59,25 +59,32 @@ fn phits_of_an_old_session_in_the_input_queue_count_against_the_new_credits() {
 #[test]
 fn configurations_that_cannot_work_are_not_built() {
     let base = || config(A);
-    let profile = |change: fn(&mut LinkProfile)| {
-        let mut profile = LinkProfile::live();
+    let link = || base().build().unwrap();
+    let profile = |change: fn(&mut PhitProfile)| {
+        let mut profile = PhitProfile::live();
         change(&mut profile);
-        base().profile(profile).build().unwrap_err()
+        PhitLinkConfig::new(link(), profile, 19).unwrap_err()
     };
     let unnamed = base().epoch(0).build().unwrap_err();
     assert_eq!(unnamed, LinkConfigError::ZeroEpoch);
-    assert!(base().max_packet_phits(3).build().is_err());
-    assert!(base().max_packet_phits(20).build().is_err());
+    for longest in [3, 20] {
+        assert!(PhitLinkConfig::new(link(), PhitProfile::live(), longest).is_err());
+    }
+    let timeless = LinkProfile {
+        max_retry_timeout: Duration::ZERO,
+        ..LinkProfile::live()
+    };
+    let error = base().profile(timeless).build().unwrap_err().to_string();
+    assert!(error.contains("retry"), "{error}");
     let paced = LinkClock::Paced { dilation: 0 };
     let still = base().clock(paced).build().unwrap_err();
     assert_eq!(still, LinkConfigError::ZeroDilation);
     let short = "input_phits_per_vc is 18, expected 19 to 262144";
-    type Change = fn(&mut LinkProfile);
-    let bad: [(Change, &str); 4] = [
+    type Change = fn(&mut PhitProfile);
+    let bad: [(Change, &str); 3] = [
         (|p| p.input_phits_per_vc = 18, short),
         (|p| p.window_packets = 0, "window_packets"),
         (|p| p.retry_phits = 5, "retry_phits"),
-        (|p| p.max_retry_timeout = Duration::ZERO, "retry"),
     ];
     for (change, words) in bad {
         let error = profile(change).to_string();

@@ -1,6 +1,9 @@
 use std::collections::BTreeMap;
 
+use phitwire_framing::carrier::lanes::Lanes;
+
 use super::read::rate;
+use crate::link::STANDARD;
 use crate::topology::model::{ClosSettings, FoldedClos};
 use phitwire::net::{
     Ends, Fields, Link, NodeRef, Place, Section, Spans, Value, link, metres, stem,
@@ -55,6 +58,7 @@ impl Names {
 }
 
 impl Ends for Names {
+    const LANES: Lanes = STANDARD.lanes;
     const EXAMPLES: [&'static str; 2] = ["nic0:0", "r1-0:0"];
     const EXAMPLE: &'static str = "r1-0:32";
     const PORTS: &'static str = "a chip has ports 0 to 63, a processor one port per slice";

@@ -2,6 +2,7 @@
 
 use core::fmt::Write as _;
 
+use crate::link::STANDARD;
 use crate::route::registers::NO_PORT;
 use crate::route::registers::Subtree;
 use crate::topology::computed::{computed_registers, range_text};
@@ -50,7 +51,7 @@ fn write_all(out: &mut String, topology: &FoldedClos) -> std::fmt::Result {
         let metres = link.metres.filter(|_| link.metres != usual.metres);
         let metres = metres.map(|metres| format!(", metres = {metres}"));
         let own = rate.unwrap_or_default() + &metres.unwrap_or_default();
-        write_link(out, topology, link, &own)?;
+        write_link(out, topology, (link, STANDARD.lanes), &own)?;
     }
     writeln!(out, "]")
 }

@@ -1,6 +1,7 @@
 //! Tables for terminals.
 
 use super::headline;
+use crate::link::STANDARD;
 use crate::route::registers::{PortKind, Subtree};
 use crate::topology::computed::range_text;
 use crate::topology::model::{FoldedClos, VirtualRouter, rate_text};
@@ -19,7 +20,8 @@ pub fn table(topology: &FoldedClos, rows: usize) -> String {
     ranks(&mut out, topology, &wiring);
     routers(&mut out, topology, &wiring, rows);
     let own = ["KIND", "GB/S"];
-    links(&mut out, topology, &topology.links, rows, own, |link| {
+    let all = (&topology.links[..], STANDARD.lanes);
+    links(&mut out, topology, all, rows, own, |link| {
         let kind = match topology.kind_of(link.a, link.b) {
             PortKind::Up => "up",
             PortKind::Side => "side",

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 
 use phitwire_framing::carrier::frame::LinkEnd;
 
+use crate::link::PhitProfile;
 use crate::route::registers::PortKind;
 use crate::topology::{BlackWidowSpec, ClosSettings, FoldedClos};
 use phitwire::chip::RouterClock;
@@ -31,14 +32,14 @@ fn the_ends_of_every_link_agree() {
     for processor in 0..topology.processors.len() as u32 {
         let config = topology.plan_nic(processor, &runtime).expect("a NIC");
         assert_eq!(config.ports().len(), 2);
-        ends.extend(config.ports().to_vec());
+        ends.extend(config.ports().iter().map(|port| port.link().clone()));
     }
     for chip in 0..topology.chips.len() as u32 {
         let config = topology.plan_router(chip, &runtime).expect("a router");
         for (port, link) in &config.ports {
-            assert_eq!(link.local().port, *port);
+            assert_eq!(link.link().local().port, *port);
         }
-        ends.extend(config.ports.into_iter().map(|(_, link)| link));
+        ends.extend(config.ports.iter().map(|(_, port)| port.link().clone()));
     }
     assert_eq!(ends.len(), 2 * topology.links.len());
     ends.sort_by_key(|end| (end.link(), end.end() == LinkEnd::B));
@@ -82,8 +83,12 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
     let router = topology.plan_router(0, &runtime).expect("a router");
     // This is real time too: 30 ms emulated are 15 s.
     assert_eq!(router.registers.forward_progress_ns, 15_000_000_000 / 500);
-    assert_eq!(nic.ports()[1].clock(), LinkClock::Paced { dilation: 500 });
-    assert_eq!(*nic.ports()[1].profile(), LinkProfile::paper());
+    assert_eq!(
+        nic.ports()[1].link().clock(),
+        LinkClock::Paced { dilation: 500 }
+    );
+    assert_eq!(*nic.ports()[1].link().profile(), LinkProfile::paper());
+    assert_eq!(*nic.ports()[1].phits(), PhitProfile::paper());
     // The same network over wires that the clock does not stretch: times are those of the wires,
     // and depths stay the same.
     let real = Runtime {
@@ -91,15 +96,14 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
         ..runtime.clone()
     };
     let nic = topology.plan_nic(5, &real).expect("planned above");
-    let (paper, live) = (LinkProfile::paper(), LinkProfile::live());
-    let profile = nic.ports()[1].profile();
-    assert_eq!(profile.input_phits_per_vc, paper.input_phits_per_vc);
-    assert_eq!(profile.window_packets, paper.window_packets);
+    let live = LinkProfile::live();
+    assert_eq!(*nic.ports()[1].phits(), PhitProfile::paper());
+    let profile = nic.ports()[1].link().profile();
     assert_eq!(profile.min_retry_timeout, live.min_retry_timeout);
     assert_eq!(profile.min_training_interval, live.min_training_interval);
     // The dilated timeout, 500 x 100 us, is shorter, so the live one applies.
     assert_eq!(profile.max_retry_timeout, live.max_retry_timeout);
-    let clock = nic.ports()[1].clock();
+    let clock = nic.ports()[1].link().clock();
     assert_eq!(LinkProfile::live().over_real_wires(clock), live);
     let live = Runtime {
         clock: Some(Clock::FreeRunning),
@@ -115,7 +119,11 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
         silence: None,
         ..LinkProfile::live()
     };
-    assert_eq!(*router.ports[0].1.profile(), asleep, "in virtual time");
+    assert_eq!(
+        *router.ports[0].1.link().profile(),
+        asleep,
+        "in virtual time"
+    );
     let nobody = topology.device("nobody", &live, Time::ZERO).err();
     assert_eq!(nobody, Some(PlanError::NoSuchNode("nobody".into())));
 }

@@ -5,6 +5,7 @@ use core::fmt::Write as _;
 use phitwire_framing::t3e::direction::Direction;
 
 use super::{Measures, role, summary};
+use crate::link::CARRIER_LANES;
 use crate::route::Broken;
 use crate::router::PROCESSOR;
 use crate::topology::model::Torus;
@@ -44,7 +45,7 @@ pub fn table(torus: &Torus, rows: usize) -> String {
         ]);
     }
     table.write_of(&mut out, nodes as usize, "router");
-    let all = &torus.graph().links;
+    let all = (&torus.graph().links[..], CARRIER_LANES);
     links(&mut out, torus, all, rows, ["DIRECTION", "STATE"], |link| {
         let state = match torus.is_broken(link) {
             true => "broken",

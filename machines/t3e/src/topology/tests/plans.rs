@@ -2,7 +2,7 @@
 
 use super::{broken, torus};
 use crate::barrier::tree::Port as BarrierPort;
-use crate::link::Depths;
+use crate::link::{CARRIER_LIVE, CARRIER_PAPER, Depths};
 use crate::router::PROCESSOR;
 use phitwire::net::{Clock, Network, NodeRef, PlanError, Profile, Runtime, SideNetworks as _};
 use phitwire::time::Time;
@@ -19,13 +19,13 @@ fn routers_are_configured() {
     assert_eq!(config.clock, Clock::FreeRunning);
     for (port, link) in &config.ports {
         assert_eq!(link.depths, Depths::LIVE);
-        assert_eq!(link.carrier.local().port, *port);
-        assert!(link.carrier.profile().input_phits_per_vc >= 64 * 18 * 2);
+        assert_eq!(link.carrier.link.local().port, *port);
+        assert_eq!(link.carrier.depths, CARRIER_LIVE);
     }
     let nic = &torus.ports(NodeRef::Processor(5), &runtime).expect("a NIC")[0];
     let router = &config.ports[PROCESSOR].1;
-    assert_eq!(nic.1.carrier.link(), router.carrier.link());
-    assert_eq!(nic.1.carrier.peer(), router.carrier.local());
+    assert_eq!(nic.1.carrier.link.link(), router.carrier.link.link());
+    assert_eq!(nic.1.carrier.link.peer(), router.carrier.link.local());
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn the_profile_chooses_the_depths() {
             Depths::PAPER
         };
         assert_eq!(link.depths, depths);
-        assert_eq!(link.carrier.profile().input_phits_per_vc, 64 * 18 * 2);
+        assert_eq!(link.carrier.depths, CARRIER_PAPER);
     }
 }
 

@@ -449,10 +449,7 @@ fn facts(row: &LinkRow) -> Vec<(&'static str, [String; 2])> {
                 pair(reports[1].map(|link| link.bad_checks), out.bad_checks),
             ],
         ),
-        (
-            "charged to lanes",
-            of(&|link| link.lane_retries.map(|n| n.to_string()).join(" ")),
-        ),
+        ("charged to lanes", of(&LinkReport::retries_by_lane)),
     ]
 }
 
