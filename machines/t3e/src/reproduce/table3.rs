@@ -56,7 +56,7 @@ fn processor(number: u16) -> Result<Pe, String> {
     let config = PeConfig {
         number,
         nics: 2,
-        link,
+        links: vec![link],
         memory_bytes: 1 << 16,
         outstanding: E_REGISTERS,
         answers: TRANSFERS,
@@ -65,6 +65,7 @@ fn processor(number: u16) -> Result<Pe, String> {
             clock_ns: 0,
             first: true,
         },
+        seed: None,
     };
     Ok(Pe::new(config, Time::ZERO))
 }
