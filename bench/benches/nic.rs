@@ -14,7 +14,7 @@ use phitwire_aries::link::{AriesLinkConfig, SetProfile};
 use phitwire_aries::nic::{AriesNic, AriesNicConfig, Domain, NodeId, Permissions, VirtualNodes};
 use phitwire_aries::topology::LAB_DOMAIN;
 use phitwire_blackwidow::link::{PhitLinkConfig, PhitProfile};
-use phitwire_blackwidow::nic::{BlackWidowNic, NicConfig};
+use phitwire_blackwidow::nic::BlackWidowNic;
 use {phitwire_aries as aries, phitwire_blackwidow as blackwidow};
 
 mod joined;
@@ -27,11 +27,9 @@ const ROUND: Duration = Duration::from_us(500);
 type Make = fn(LinkConfig, u16) -> Box<dyn Device>;
 
 fn blackwidow_nic(link: LinkConfig, processor: u16) -> Box<dyn Device> {
-    let name = link.local().node.clone();
     let link = PhitLinkConfig::new(link, PhitProfile::live(), 19).expect("a sound link");
-    let config = NicConfig::builder(&name, processor, vec![link]).build();
-    let nic = BlackWidowNic::new(config.expect("a sound config"), Time::ZERO);
-    Box::new(nic)
+    let config = blackwidow::nic::config(processor, vec![link]);
+    Box::new(BlackWidowNic::new(config, Time::ZERO))
 }
 
 fn aries_nic(link: LinkConfig, processor: u16) -> Box<dyn Device> {

@@ -2,8 +2,8 @@
 //!
 //! A machine that describes how links carry its [`Packet`] gets a [`PacketEnd`]; with how a packet
 //! holds a [`Transfer`], a request or its reply, a [`PacketNic`]. A machine whose links carry
-//! something else describes its link end ([`TransferEnd`]) and gets a [`TransferNic`]. With the
-//! routers and the NICs' links ([`PacketModel`]), it gets a simulation.
+//! something else describes how ([`TransferEnd`]) and gets a [`TransferNic`]. With the routers and
+//! the NICs' links ([`PacketModel`]), it gets a simulation.
 
 mod atomic;
 mod counters;
@@ -12,18 +12,20 @@ pub mod message_queues;
 mod model;
 mod names;
 mod nic;
+mod outstanding;
 mod packet;
+mod port;
 mod post;
 pub mod responder;
 mod side;
 pub mod transfer;
 mod transfer_end;
 
-pub use counters::TransferNicCounters;
+pub use counters::{Count, NicCounting, TransferNicCounters};
 pub use link::{PacketDepths, PacketEnd, PacketInput, PacketLinkConfig};
 pub use model::{PacketModel, PacketTerminal};
 pub use nic::{PacketNic, PacketNicConfig, TransferNic, TransferNicConfig};
 pub use packet::Packet;
 pub use post::{Completion, Outcome, PostError};
-pub use transfer::Transfer;
-pub use transfer_end::{Malformed, TransferEnd, TransferPacket};
+pub use transfer::{Refusal, Transfer};
+pub use transfer_end::{Arrival, PacketTransfers, TransferEnd, TransferPacket};

@@ -2,7 +2,7 @@
 
 use super::link::{PacketEnd, PacketInput, PacketLinkConfig};
 use super::transfer::{Kind, Transfer};
-use super::transfer_end::{TransferEnd as _, TransferPacket};
+use super::transfer_end::{PacketTransfers, TransferEnd as _, TransferPacket};
 use crate::chip::{Chip, ChipCore};
 use crate::device::{Device, PipelineReport};
 use crate::link::impair::Netem;
@@ -226,7 +226,7 @@ impl<M: PacketModel> CycleModel for M {
 
     fn has_room(end: &Self::End, is_reply: bool, _: &Shared<Self>) -> bool {
         let kind = if is_reply { Kind::Done } else { Kind::Put };
-        end.has_room(kind, 0)
+        PacketTransfers::<M::Packet>::has_room(end, kind, 0)
     }
 
     fn push(end: &mut Self::End, packet: &M::Packet) -> u64 {

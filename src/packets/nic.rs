@@ -1,5 +1,5 @@
-//! A NIC for test traffic and client programs, with one link, requests that wait for replies, and
-//! replies that wait for the link.
+//! A NIC for test traffic and client programs, with a link into each network slice, requests that
+//! wait for replies, and replies that wait for a link.
 
 #[path = "nic_probes.rs"]
 mod probes;
@@ -8,18 +8,20 @@ mod services;
 
 use serde_json::{Map, Value, json};
 
-use super::counters::TransferNicCounters;
-use super::link::{PacketEnd, PacketLinkConfig};
+use super::counters::{Count, NicCounting};
+use super::link::PacketLinkConfig;
 use super::message_queues::MessageQueues;
+use super::outstanding::{Asker, Pending};
 use super::post::{Completion, Completions, Outcome, PostError, is_possible};
-use super::side::{Asker, Pending, Side};
+use super::side::Side;
 use super::transfer::{Kind, MAX_DATA, MESSAGE_BYTES, Transfer};
-use super::transfer_end::{Malformed, TransferEnd};
+use super::transfer_end::{Arrival, ConfigOf, PacketTransfers, TransferEnd};
 use crate::device::{
     self, Device, DeviceError, DeviceEvent, LinkFault, LinkView, NodeAccount, PipelineReport,
     TrafficRuns,
 };
 use crate::kit::Events;
+use crate::link::NodeLink as _;
 use crate::nic::checker::ANNOUNCEMENT_BYTES;
 use crate::nic::local::LocalPort;
 use crate::nic::programs::Answer;
@@ -31,57 +33,62 @@ use crate::time::{Duration, Time};
 /// Maximum number of events kept until they are fetched; older ones are lost.
 const MAX_EVENTS: usize = 1_024;
 
-/// Configuration of a NIC; `C` configures its link end.
+/// Configuration of a NIC; `C` configures a link end.
 #[derive(Clone, Debug)]
 pub struct TransferNicConfig<C> {
     pub number: u16,
     /// Number of NICs in the network, numbered from 0.
     pub nics: u16,
-    pub link: C,
+    /// One per network slice; port `i` is the link into slice `i`.
+    pub links: Vec<C>,
     pub memory_bytes: u64,
     /// Maximum number of outstanding requests, 1 to [`TransferNic::MOST_OUTSTANDING`].
     pub outstanding: u32,
-    /// Maximum number of replies that wait for the link; beyond that, requests wait in the input
+    /// Maximum number of replies that wait for each link; beyond that, requests wait in the input
     /// buffer. If requests and replies share a virtual channel, this must cover all replies that
     /// the NIC can owe to all others together, or the NICs may deadlock.
     pub answers: usize,
     pub timeout: Duration,
     /// Describes earlier incarnations of the NIC.
     pub incarnation: Incarnation,
+    /// Seed of the nonces of runs; without one they come from the epoch of the first link.
+    pub seed: Option<u64>,
 }
 
 impl<C> TransferNicConfig<C> {
-    /// Separates the link's configuration from the rest.
-    pub(super) fn split(self) -> (C, TransferNicConfig<()>) {
+    /// Separates the links' configuration from the rest.
+    pub(super) fn split(self) -> (Vec<C>, TransferNicConfig<()>) {
         let Self {
             number,
             nics,
-            link,
+            links,
             memory_bytes,
             outstanding,
             answers,
             timeout,
             incarnation,
+            seed,
         } = self;
         let rest = TransferNicConfig {
             number,
             nics,
-            link: (),
+            links: Vec::new(),
             memory_bytes,
             outstanding,
             answers,
             timeout,
             incarnation,
+            seed,
         };
-        (link, rest)
+        (links, rest)
     }
 }
 
 pub type PacketNicConfig = TransferNicConfig<PacketLinkConfig>;
 
-pub type PacketNic<P> = TransferNic<PacketEnd<P>>;
+pub type PacketNic<P> = TransferNic<PacketTransfers<P>>;
 
-/// A NIC over any link end that carries transfers.
+/// A NIC over any links that carry transfers.
 ///
 /// Call order: as for every [`Node`]; [`post`](Self::post) any number of times, and after each
 /// [`advance`](Node::advance) [`poll_completion`](Self::poll_completion) until it returns `None`.
@@ -105,12 +112,12 @@ impl<E: TransferEnd> TransferNic<E> {
     /// Maximum number of outstanding requests, limited by the names that a transfer can carry.
     pub const MOST_OUTSTANDING: u32 = super::names::most_outstanding(E::NAME_BITS);
 
-    /// A NIC whose link begins to train at `now`.
+    /// A NIC whose links begin to train at `now`.
     ///
     /// # Panics
-    /// If `outstanding` is 0 or above [`MOST_OUTSTANDING`](Self::MOST_OUTSTANDING); configurations
-    /// are checked earlier.
-    pub fn new(config: TransferNicConfig<E::Config>, now: Time) -> Self {
+    /// If there is no link, or `outstanding` is 0 or above
+    /// [`MOST_OUTSTANDING`](Self::MOST_OUTSTANDING); configurations are checked earlier.
+    pub fn new(config: TransferNicConfig<ConfigOf<E>>, now: Time) -> Self {
         const {
             let most = E::ABILITIES.max_size as usize;
             assert!(ANNOUNCEMENT_BYTES <= most && most <= MAX_DATA);
@@ -147,8 +154,11 @@ impl<E: TransferEnd> TransferNic<E> {
         &mut self.side.responder.queues
     }
 
-    pub fn counters(&self) -> &TransferNicCounters {
-        &self.side.counters
+    /// The NIC's counters, except those of its links.
+    pub fn counters(&self) -> E::Counters {
+        let mut counters = self.side.counters.clone();
+        counters.set_stragglers(self.side.responder.checker.stragglers());
+        counters
     }
 
     /// Sends a request, after filling in sender and name, and returns the name, which the
@@ -168,11 +178,12 @@ impl<E: TransferEnd> TransferNic<E> {
 
     fn post_for(&mut self, now: Time, asked: &Transfer, asker: Asker) -> Result<u64, PostError> {
         let side = &mut self.side;
-        if asked.to >= side.config.nics || !is_possible(asked, E::ABILITIES, E::MESSAGES) {
+        let is_possible = is_possible(asked, E::ABILITIES, E::MESSAGES) && E::can_carry(asked);
+        if asked.to >= side.config.nics || !is_possible {
             return Err(PostError::NotHere);
         }
         side.see(now);
-        if !side.has_room(asked.kind, asked.len) {
+        if !side.has_room(asked) {
             return Err(PostError::NoRoom);
         }
         side.ask(*asked, asker).ok_or(PostError::TooMany)
@@ -187,9 +198,14 @@ impl<E: TransferEnd> TransferNic<E> {
         self.side.config.number
     }
 
-    /// The NIC's link, for its other contents than transfers.
-    pub fn link_mut(&mut self) -> &mut E {
-        &mut self.side.link
+    /// The link of a port.
+    pub fn end(&self, port: PortId) -> Option<&E::Link> {
+        Some(&self.side.ports.get(usize::from(port))?.link)
+    }
+
+    /// The link of a port, for fault commands and for other contents than transfers.
+    pub fn end_mut(&mut self, port: PortId) -> Option<&mut E::Link> {
+        Some(&mut self.side.ports.get_mut(usize::from(port))?.link)
     }
 
     /// Words that other NICs can read but not write, from
@@ -199,32 +215,50 @@ impl<E: TransferEnd> TransferNic<E> {
     }
 
     fn event(&mut self, event: DeviceEvent) {
-        self.side.counters.events_lost += self.events.push(event);
+        let lost = self.events.push(event);
+        self.side.counters.count(Count::EventsLost(lost));
     }
 
-    /// Receives arrived transfers while there is room for the replies.
-    fn receive(&mut self) {
+    /// Receives what arrived on `port` while there is room for the replies.
+    fn receive(&mut self, port: usize) {
         for channel in 0..E::CHANNELS {
-            while let Some(front) = E::front(self.side.link.input(), channel) {
-                let (Ok(transfer) | Err(Malformed::Damaged(transfer))) = &front else {
-                    E::pop(self.side.link.input_mut(), channel);
-                    self.side.counters.discard_malformed += 1;
-                    continue;
-                };
-                let (is_request, is_whole) = (transfer.kind.is_request(), front.is_ok());
-                if is_request && self.side.is_full() {
-                    // The next frame resumes receiving once the link accepts replies. Stop only if
-                    // it refuses them, or nothing would wake the NIC.
-                    self.side.answer();
-                    if self.side.is_full() {
-                        break;
-                    }
+            loop {
+                let side = &mut self.side;
+                if E::REQUESTS == Some(channel) && side.is_full(port) {
+                    E::stalled(&side.ports[port].link, &mut side.counters);
+                    break;
                 }
-                E::pop(self.side.link.input_mut(), channel);
+                let Some(front) = side.ports[port].front(channel, &mut side.counters) else {
+                    break;
+                };
+                let (transfer, is_whole) = match front {
+                    Arrival::Whole(transfer) => (transfer, true),
+                    Arrival::Damaged(transfer) => (transfer, false),
+                    Arrival::NoTransfer => {
+                        side.ports[port].pop(channel);
+                        side.counters.count(Count::Malformed);
+                        continue;
+                    }
+                    Arrival::Event(event) => {
+                        side.ports[port].pop(channel);
+                        self.event(event);
+                        continue;
+                    }
+                };
+                let is_request = transfer.kind.is_request();
+                // The next frame resumes receiving once the link accepts replies.
+                if is_request && side.is_full(port) {
+                    break;
+                }
+                side.ports[port].pop(channel);
+                if E::FIXED_NUMBER && transfer.to != side.config.number {
+                    side.counters.count(Count::Misrouted);
+                    continue;
+                }
                 match (is_request, is_whole) {
-                    (true, true) => self.side.serve(transfer),
-                    (true, false) => self.side.spoiled(transfer),
-                    (false, _) => self.answered(transfer, is_whole),
+                    (true, true) => side.serve(port, &transfer),
+                    (true, false) => side.spoiled(port, &transfer),
+                    (false, _) => self.answered(&transfer, is_whole),
                 }
             }
         }
@@ -232,11 +266,12 @@ impl<E: TransferEnd> TransferNic<E> {
 
     #[inline]
     fn answered(&mut self, answer: &Transfer, is_whole: bool) {
-        self.side.counters.damaged_answers += u64::from(!is_whole);
+        if !is_whole {
+            self.side.counters.count(Count::DamagedReply);
+        }
         let Some(request) = self.side.ended(answer, is_whole) else {
             return;
         };
-        self.side.counters.requests_done += 1;
         let ended = match is_whole {
             true => Ended::By(answer),
             false => Ended::Unknown,
@@ -310,7 +345,7 @@ fn completion(name: u64, request: &Pending, now: Time, ended: Ended<'_>) -> Comp
                 len: answer.len,
             },
             Kind::Damaged => Outcome::Damaged,
-            _ => Outcome::Refused,
+            _ => Outcome::Refused(answer.refusal),
         },
     };
     Completion {
@@ -327,11 +362,13 @@ impl<E: TransferEnd> Node for TransferNic<E> {
     type Event = DeviceEvent;
 
     fn ports(&self) -> usize {
-        1
+        self.side.ports.len()
     }
 
-    fn handle_frame(&mut self, now: Time, _: PortId, bytes: &[u8]) {
-        self.side.link.handle_frame(now, bytes);
+    fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
+        if let Some(link) = self.end_mut(port) {
+            link.handle_frame(now, bytes);
+        }
     }
 
     fn stood_still(&mut self, now: Time, span: Duration) {
@@ -341,34 +378,37 @@ impl<E: TransferEnd> Node for TransferNic<E> {
 
     fn advance(&mut self, now: Time) {
         self.side.see(now);
-        self.side.link.handle_timers(now);
-        self.side.answer();
-        self.receive();
-        self.side.link.give_back();
-        self.side.answer();
+        for port in 0..self.side.ports.len() {
+            self.side.ports[port].link.handle_timers(now);
+            self.side.flush(port);
+            self.receive(port);
+            self.side.ports[port].link.give_back();
+            while let Some(event) = self.side.ports[port].link.poll_event() {
+                let port = port as PortId;
+                self.event(DeviceEvent::Link { port, event });
+            }
+        }
         self.expire();
         if let Some(run) = self.runs.issue(now, &mut self.side) {
             self.event(DeviceEvent::TrafficDone { run });
         }
-        while let Some(event) = self.side.link.poll_event() {
-            self.event(DeviceEvent::Link { port: 0, event });
-        }
     }
 
     fn ready_ports(&self) -> u64 {
-        self.side.link.wants_to_send(self.side.now).into()
+        let ready = |port: usize| self.side.ports[port].link.wants_to_send(self.side.now);
+        let ports = 0..self.side.ports.len();
+        ports.map(|port| u64::from(ready(port)) << port).sum()
     }
 
-    fn poll_frame(&mut self, now: Time, _: PortId, buf: &mut [u8]) -> Option<usize> {
-        self.side.link.poll_frame(now, buf)
+    fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize> {
+        self.end_mut(port)?.poll_frame(now, buf)
     }
 
     fn next_wakeup(&self) -> Option<Wakeup> {
-        let pending = &self.side.pending;
-        let requests = pending.next_deadline(self.side.config.timeout);
-        let requests = [requests, self.runs.deadline()];
+        let requests = [self.side.outstanding.next_deadline(), self.runs.deadline()];
         let request = requests.into_iter().flatten().min();
-        let link = Wakeup::at(self.side.link.next_wakeup(), WakeReason::Link);
+        let links = self.side.ports.iter().map(|port| port.link.next_wakeup());
+        let link = links.min().and_then(|at| Wakeup::at(at, WakeReason::Link));
         Wakeup::earlier(
             link,
             request.and_then(|at| Wakeup::at(at, WakeReason::Request)),
@@ -386,27 +426,26 @@ impl<E: TransferEnd> Device for TransferNic<E> {
     }
 
     fn link(&self, port: PortId) -> Option<&dyn LinkView> {
-        (port == 0).then_some(&self.side.link as &dyn LinkView)
+        self.end(port).map(|link| link as &dyn LinkView)
     }
 
     fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Result<(), DeviceError> {
-        if port != 0 {
-            return Err(DeviceError::NoLink(port));
-        }
-        device::break_link(&mut self.side.link, now, (port, fault))
+        let link = self.end_mut(port).ok_or(DeviceError::NoLink(port))?;
+        device::break_link(link, now, (port, fault))
     }
 
     fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
-        self.side.counters.for_each(&mut *visit);
-        let link = &self.side.link;
-        link.for_each_counter(&mut |name, value| visit(&format!("port0.{name}"), value));
+        self.counters().for_each(&mut *visit);
+        for (port, link) in (self as &dyn Device).links() {
+            link.for_each_counter(&mut |name, value| visit(&format!("port{port}.{name}"), value));
+        }
     }
 
     fn account(&self) -> NodeAccount {
         NodeAccount {
-            inside: self.side.answers.len() as u64,
+            inside: self.side.inside(),
             unit: "answers",
-            requests: self.side.pending.used(),
+            requests: self.side.outstanding.slab.used(),
             ..NodeAccount::default()
         }
     }

@@ -4,15 +4,14 @@ use std::collections::BTreeSet;
 
 use super::tests::{TestPacket, joined, told};
 use super::*;
-use crate::link::NodeLink as _;
 use crate::link::impair::Netem;
 use crate::link::testing::rig::{A, B};
 use crate::nic::{Operation, RunPhase, TrafficSpec, Ways};
+use crate::packets::TransferNicCounters;
 use crate::packets::message_queues::Message;
 use crate::sim::{Fabric, NodeId};
 
-type End = PacketEnd<TestPacket<2>>;
-type Nic = TransferNic<End>;
+type Nic = PacketNic<TestPacket<2>>;
 
 const NIC_A: NodeId = NodeId(A as u32);
 const NIC_B: NodeId = NodeId(B as u32);
@@ -65,7 +64,7 @@ fn found(outcome: Outcome) -> u64 {
 }
 
 fn counters(fabric: &Fabric<Nic>, nic: NodeId) -> TransferNicCounters {
-    fabric.node(nic).counters().clone()
+    fabric.node(nic).counters()
 }
 
 #[test]
@@ -145,7 +144,7 @@ fn each_atomic_operation_answers_the_word_before() {
     // These addresses contain no words.
     for address in [4, 1 << 20, u64::MAX - 7] {
         let outcome = asked(&mut fabric, Transfer::new(1, Kind::Increment, address));
-        assert_eq!(outcome, Outcome::Refused, "{address}");
+        assert_eq!(outcome, Outcome::Refused(None), "{address}");
     }
     assert_eq!(counters(&fabric, NIC_B).atomics_served, 6);
 }
@@ -154,7 +153,7 @@ fn each_atomic_operation_answers_the_word_before() {
 fn a_full_queue_refuses_messages_and_tells_their_senders() {
     let mut fabric = bad_pair();
     let message = |number| Transfer::new(1, Kind::Message, 3).with(&[number; MESSAGE_BYTES]);
-    assert_eq!(asked(&mut fabric, message(0)), Outcome::Refused);
+    assert_eq!(asked(&mut fabric, message(0)), Outcome::Refused(None));
     fabric.command(NIC_B, |nic, _| {
         nic.queues_mut().open(3, 2).expect("the queue is not open");
         assert!(nic.queues_mut().arm(3, 2));
@@ -163,7 +162,7 @@ fn a_full_queue_refuses_messages_and_tells_their_senders() {
         data: [0; MAX_DATA],
         len: 0,
     };
-    for (number, outcome) in [(1, done), (2, done), (3, Outcome::Refused)] {
+    for (number, outcome) in [(1, done), (2, done), (3, Outcome::Refused(None))] {
         assert_eq!(asked(&mut fabric, message(number)), outcome);
     }
     fabric.command(NIC_B, |nic, _| {
@@ -260,10 +259,17 @@ fn completions_that_nobody_fetches_take_the_place_of_requests() {
     post(&mut fabric, NIC_A, get).expect("one completion was fetched");
 }
 
+/// The oldest transfer in the input buffer of requests.
+fn front(nic: &mut Nic) -> Option<Transfer> {
+    match nic.side.ports[0].front(0, &mut TransferNicCounters::default()) {
+        Some(Arrival::Whole(transfer)) => Some(transfer),
+        _ => None,
+    }
+}
+
 /// The oldest request in B's input buffer.
-fn waiting(fabric: &Fabric<Nic>) -> Option<Transfer> {
-    let front = End::front(fabric.node(NIC_B).side.link.input(), 0)?;
-    Some(front.expect("the packet is a transfer"))
+fn waiting(fabric: &mut Fabric<Nic>) -> Option<Transfer> {
+    fabric.command(NIC_B, |nic, _| front(nic))
 }
 
 #[test]
@@ -285,7 +291,7 @@ fn a_run_keeps_its_order_where_it_was_told_to_or_has_to() {
         let started = fabric.command(NIC_A, |nic, now| nic.start(now, spec));
         started.expect("the run is valid");
         fabric.run_for(Duration::from_ms(1));
-        let seen = waiting(&fabric).expect("the announcement is queued");
+        let seen = waiting(&mut fabric).expect("the announcement is queued");
         assert_eq!(seen.ordered, ordered, "{ways:?} {size}");
     }
 }
@@ -302,16 +308,15 @@ fn what_came_damaged_is_answered_and_known_to_be() {
         let name = post(&mut fabric, NIC_A, get).expect("there is room for a request");
         fabric.run_for(Duration::from_ms(1));
         let asked = fabric.command(NIC_B, |nic, _| {
-            let side = &mut nic.side;
-            let front = End::front(side.link.input(), 0);
-            End::pop(side.link.input_mut(), 0);
-            front.and_then(Result::ok).expect("the packet has arrived")
+            let front = front(nic);
+            nic.side.ports[0].pop(0);
+            front.expect("the packet has arrived")
         });
         assert_eq!(asked.name, name);
         (asked, name)
     });
     // The first request arrives damaged.
-    fabric.command(NIC_B, |nic, _| nic.side.spoiled(&outcomes[0].0));
+    fabric.command(NIC_B, |nic, _| nic.side.spoiled(0, &outcomes[0].0));
     fabric.run_for(Duration::from_ms(1));
     let ended = completion(&mut fabric).expect("the request was answered");
     assert_eq!(

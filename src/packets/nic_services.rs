@@ -4,14 +4,17 @@ use phitwire_framing::door::Status;
 
 use super::TransferNic;
 use crate::device::{DeviceError, TrafficRuns};
+use crate::link::LinkView as _;
 use crate::nic::programs::{Asked, LoadsAndStores, Programs, Refused};
 use crate::nic::traffic::Source;
 use crate::nic::{Abilities, Memory, PutEnd, PutError, RemotePuts, TrafficReport, TrafficSpec};
 use crate::packets::atomic;
+use crate::packets::counters::NicCounting as _;
+use crate::packets::outstanding::Asker;
 use crate::packets::post::{Completion, PostError};
-use crate::packets::side::Asker;
 use crate::packets::transfer::{Kind, Transfer};
 use crate::packets::transfer_end::TransferEnd;
+use crate::rng::Rng;
 use crate::time::Time;
 
 impl<E: TransferEnd> LoadsAndStores for TransferNic<E> {
@@ -43,6 +46,9 @@ impl<E: TransferEnd> LoadsAndStores for TransferNic<E> {
         asked: Asked<'_>,
         ordered: bool,
     ) -> Result<u64, Refused> {
+        if ordered && !E::KEEPS_ORDER {
+            return Err(Refused::For(Status::Unsupported));
+        }
         let mut transfer = match asked {
             Asked::Put(data) => Transfer::new(to, Kind::Put, address).with(data),
             Asked::Get(len) => {
@@ -110,7 +116,7 @@ impl<E: TransferEnd> RemotePuts for TransferNic<E> {
     }
 
     fn puts_served(&self) -> u64 {
-        self.side.counters.puts_served
+        self.side.counters.puts_served()
     }
 
     fn own_memory(&self) -> &Memory {
@@ -130,6 +136,9 @@ impl<E: TransferEnd> TrafficRuns for TransferNic<E> {
     /// A run in progress keeps its old number and still gets its replies, because the T3E's router,
     /// not the NIC, writes the origin to which replies are routed.
     fn renumber(&mut self, number: u16) -> Result<(), DeviceError> {
+        if E::FIXED_NUMBER {
+            return Err(DeviceError::FixedNumber);
+        }
         self.side.config.number = number;
         self.side.responder.renumber(number);
         Ok(())
@@ -142,10 +151,14 @@ impl<E: TransferEnd> TrafficRuns for TransferNic<E> {
     fn start(&mut self, now: Time, spec: TrafficSpec) -> Result<(), DeviceError> {
         let config = &self.side.config;
         let nics = config.nics;
+        let nonce = match config.seed {
+            Some(seed) => Rng::new(seed ^ now.as_ps(), config.number.into()).next_u64() as u32,
+            None => self.side.ports[0].link.epochs().0 ^ now.as_ns() as u32,
+        };
         let source = Source {
             processor: config.number,
             memory_bytes: config.memory_bytes,
-            nonce: self.side.link.epochs().0 ^ now.as_ns() as u32,
+            nonce,
             abilities: E::ABILITIES,
             timeout: config.timeout,
         };

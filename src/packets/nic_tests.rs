@@ -55,6 +55,7 @@ impl<const CHANNELS: usize> Packet for TestPacket<CHANNELS> {
             len: bytes[21],
             ordered: bytes[22] != 0,
             data: core::array::from_fn(|at| bytes[23 + at]),
+            refusal: None,
         })
     }
 }
@@ -104,15 +105,16 @@ pub(super) fn told<const VCS: usize>(end: usize, answers: usize) -> PacketNicCon
     PacketNicConfig {
         number: end as u16,
         nics: 2,
-        link: PacketLinkConfig {
+        links: vec![PacketLinkConfig {
             link: link.build().expect("the profile is valid"),
             depths: PacketDepths::new(4, 128),
-        },
+        }],
         memory_bytes: 1 << 20,
         outstanding: 64,
         answers,
         timeout: Duration::from_ms(20_000),
         incarnation: Incarnation::default(),
+        seed: None,
     }
 }
 
@@ -202,9 +204,8 @@ fn what_cannot_be_carried_out_is_refused_and_answered_without_data() {
             data: [1; MAX_DATA],
             ..Transfer::new(0, kind, address)
         };
-        nic.side.serve(&asked);
-        let told = nic
-            .side
+        nic.side.serve(0, &asked);
+        let told = nic.side.ports[0]
             .answers
             .pop_front()
             .expect("the request was answered");

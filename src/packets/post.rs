@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::transfer::{Kind, MAX_DATA, MESSAGE_BYTES, Transfer, WORD_BYTES};
+use super::transfer::{Kind, MAX_DATA, MESSAGE_BYTES, Refusal, Transfer, WORD_BYTES};
 use crate::nic::{Abilities, PutEnd};
 use crate::time::Time;
 
@@ -31,8 +31,8 @@ pub enum Outcome {
         /// Length of the data.
         len: u8,
     },
-    /// The target rejected it.
-    Refused,
+    /// The target rejected it, for this reason if its packets carry one.
+    Refused(Option<Refusal>),
     /// The request arrived damaged, and was not served.
     Damaged,
     /// No readable reply arrived. The request may or may not have been served.
@@ -49,7 +49,7 @@ pub struct Completion {
     /// When the request was posted.
     pub(crate) posted: Time,
     /// When the reply arrived, or the request timed out.
-    pub(crate) completed: Time,
+    pub completed: Time,
     pub outcome: Outcome,
 }
 
@@ -59,7 +59,7 @@ impl Completion {
         let end = match self.outcome {
             Outcome::Done { .. } => PutEnd::Done,
             Outcome::Damaged => PutEnd::Damaged,
-            Outcome::Refused | Outcome::Unknown => PutEnd::Lost,
+            Outcome::Refused(_) | Outcome::Unknown => PutEnd::Lost,
         };
         (self.name, end)
     }

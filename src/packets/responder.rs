@@ -1,9 +1,9 @@
 //! The responding side: serves requests of other NICs in this NIC's memory.
 
 use super::atomic;
-use super::counters::TransferNicCounters;
+use super::counters::{Count, NicCounting};
 use super::message_queues::{Message, MessageQueues};
-use super::transfer::{Kind, MAX_DATA, MESSAGE_BYTES, Transfer};
+use super::transfer::{Kind, MAX_DATA, MESSAGE_BYTES, Refusal, Transfer};
 use crate::nic::checker::{ANNOUNCE_ADDRESS, Announced, Announcement, Checker, Purpose};
 use crate::nic::programs::{Programs, is_registered};
 use crate::nic::{Abilities, Memory, Operation, is_probed};
@@ -50,62 +50,68 @@ impl Responder {
 
     /// Serves a request and returns the reply.
     #[inline]
-    pub(super) fn serve(
-        &mut self,
-        asked: &Transfer,
-        counters: &mut TransferNicCounters,
-    ) -> Transfer {
+    pub(super) fn serve(&mut self, asked: &Transfer, counters: &mut impl NicCounting) -> Transfer {
         let done = asked.answer(Kind::Done);
-        let answer = match asked.kind {
-            _ if u32::from(asked.len) > self.abilities.max_size => None,
-            Kind::Put => {
-                let is_done = self.put(asked);
-                counters.puts_served += u64::from(is_done);
-                is_done.then_some(done)
-            }
-            Kind::Get => self.get(asked, done),
-            Kind::Message => self.message(asked, counters).then_some(done),
+        let served = match asked.kind {
+            _ if u32::from(asked.len) > self.abilities.max_size => Err(Refusal::Unsupported),
+            Kind::Put => self.put(asked).map(|count| (done, count)),
+            Kind::Get => self.get(asked, done).ok_or(Refusal::OutOfRange),
+            Kind::Message => self.message(asked).map(|count| (done, count)),
             _ => {
-                let old = self.atomic(asked);
-                counters.atomics_served += u64::from(old.is_some());
-                old.map(|old| done.with_words(&[old]))
+                let old = self.atomic(asked).ok_or(Refusal::Unsupported);
+                old.map(|old| (done.with_words(&[old]), Count::Served(asked.kind)))
             }
         };
-        answer.unwrap_or_else(|| asked.answer(Kind::Refused))
+        match served {
+            Ok((answer, count)) => {
+                counters.count(count);
+                answer
+            }
+            Err(refusal) => {
+                counters.count(Count::Refused(asked.kind, refusal));
+                Transfer {
+                    refusal: Some(refusal),
+                    ..asked.answer(Kind::Refused)
+                }
+            }
+        }
     }
 
     #[inline]
-    fn put(&mut self, asked: &Transfer) -> bool {
+    fn put(&mut self, asked: &Transfer) -> Result<Count, Refusal> {
         let Transfer { from, address, .. } = *asked;
         if address == ANNOUNCE_ADDRESS {
             return self.announced(from, asked.data());
         }
-        if is_registered(address) {
-            return self.programs.write(address, asked.data());
-        }
         // Discard the data of a probe's put.
         if is_probed(address) {
-            return true;
+            return Ok(Count::Probed);
         }
-        let written = self.memory.write(address, asked.data()).is_ok();
-        if written {
+        let is_program_s = is_registered(address);
+        let is_written = match is_program_s {
+            true => self.programs.write(address, asked.data()),
+            false => self.memory.write(address, asked.data()).is_ok(),
+        };
+        if !is_written {
+            return Err(Refusal::OutOfRange);
+        }
+        if !is_program_s {
             self.checker.put(from.into(), address, asked.data());
         }
-        written
+        Ok(Count::Served(Kind::Put))
     }
 
     #[inline]
-    fn get(&self, asked: &Transfer, mut answer: Transfer) -> Option<Transfer> {
+    fn get(&self, asked: &Transfer, mut answer: Transfer) -> Option<(Transfer, Count)> {
         answer.len = asked.len;
         let read = answer.data.get_mut(..usize::from(asked.len))?;
         if is_registered(asked.address) {
-            return self.programs.read(asked.address, read).then_some(answer);
-        }
-        if self.memory.read(asked.address, read).is_err() {
+            self.programs.read(asked.address, read).then_some(())?;
+        } else if self.memory.read(asked.address, read).is_err() {
             let word = self.register(asked.address)?;
             *read.first_chunk_mut()? = word.to_le_bytes();
         }
-        Some(answer)
+        Some((answer, Count::Served(Kind::Get)))
     }
 
     /// The read-only word at an address, if there is one.
@@ -139,7 +145,7 @@ impl Responder {
         Some(u64::from_le_bytes(word))
     }
 
-    fn message(&mut self, asked: &Transfer, counters: &mut TransferNicCounters) -> bool {
+    fn message(&mut self, asked: &Transfer) -> Result<Count, Refusal> {
         const { assert!(MESSAGE_BYTES == MAX_DATA) };
         let Transfer {
             from,
@@ -149,30 +155,35 @@ impl Responder {
             ..
         } = *asked;
         let is_whole = self.has_messages && usize::from(len) == MESSAGE_BYTES;
-        let taken = is_whole && self.queues.deliver(address, Message { from, data });
-        counters.messages_taken += u64::from(taken);
-        counters.messages_refused += u64::from(!taken);
-        taken
+        let is_taken = is_whole && self.queues.deliver(address, Message { from, data });
+        let served = is_taken.then_some(Count::Served(Kind::Message));
+        served.ok_or(Refusal::Full)
     }
 
     #[cold]
-    fn announced(&mut self, source: u16, data: &[u8]) -> bool {
+    fn announced(&mut self, source: u16, data: &[u8]) -> Result<Count, Refusal> {
         let Abilities {
             max_size, atomics, ..
         } = self.abilities;
+        // Reject runs with operations that this machine lacks, although other machines have them.
         let can = |told: &Announcement| {
             (told.op != Operation::Amo || atomics && told.size as usize == size_of::<u64>())
                 && told.size <= max_size
         };
         let told = Announcement::parse(data);
-        let Some((purpose, told)) = told.filter(|(_, told)| can(told)) else {
-            return false;
-        };
+        let told = told.filter(|(_, told)| can(told));
+        let (purpose, told) = told.ok_or(Refusal::Unsupported)?;
         let (source, own) = (source.into(), self.number.into());
         let found = match purpose {
             Purpose::Begin => self.checker.announce(source, own, told, &mut self.memory),
             Purpose::Ask => self.checker.knows(source, &told),
         };
-        found == Announced::Accepted
+        Err(match found {
+            Announced::Accepted => return Ok(Count::Announced(purpose)),
+            Announced::OutOfRange => Refusal::OutOfRange,
+            Announced::Outdated => Refusal::Outdated,
+            Announced::Full => Refusal::Full,
+            Announced::Unknown => Refusal::UnknownRun,
+        })
     }
 }

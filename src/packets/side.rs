@@ -1,111 +1,84 @@
-//! The requesting side of a NIC: its link, requests that wait for their replies, and replies that
-//! wait for the link.
+//! A NIC without its users: its ports, and requests that wait for their replies.
 
-use std::collections::VecDeque;
-
-use super::counters::TransferNicCounters;
-use super::names::Names;
+use super::counters::{Count, NicCounting};
 use super::nic::TransferNicConfig;
+use super::outstanding::{Asker, Outstanding, Pending};
+use super::port::Port;
 use super::responder::Responder;
 use super::transfer::{Kind, Transfer};
-use super::transfer_end::TransferEnd;
+use super::transfer_end::{ConfigOf, TransferEnd};
 use crate::device::PipelineReport;
 use crate::device::pipeline::Stage;
-use crate::link::LinkView;
+use crate::link::{LinkView, NodeLink as _};
 use crate::nic::checker::ANNOUNCE_ADDRESS;
-use crate::nic::periods::Periods;
-use crate::nic::slab::{Entry, Slab};
 use crate::nic::{Issuer, Message, RunRequest};
 use crate::time::{Duration, Time};
-
-/// The requester, which gets the reply.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Asker {
-    User,
-    Program,
-    Probe,
-    Run(RunRequest),
-}
-
-/// A request that waits for its reply.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pending {
-    pub(crate) posted: Time,
-    pub(crate) asker: Asker,
-    pub(crate) kind: Kind,
-    pub(crate) address: u64,
-    /// Bytes that its reply carries on success.
-    pub(crate) answer_bytes: u8,
-}
-
-impl Entry for Pending {
-    #[inline]
-    fn posted(&self) -> Time {
-        self.posted
-    }
-}
-
-impl Pending {
-    /// Whether the request announces or queries a run.
-    pub(super) const fn is_announcement(&self) -> bool {
-        matches!(self.asker, Asker::Run(asked) if !matches!(asked, RunRequest::Message(_)))
-    }
-}
 
 /// A NIC without its users.
 #[derive(Debug)]
 pub(super) struct Side<E: TransferEnd> {
-    pub(crate) counters: TransferNicCounters,
+    pub(crate) counters: E::Counters,
     pub(crate) config: TransferNicConfig<()>,
     pub(crate) now: Time,
-    pub(crate) link: E,
-    names: Names,
-    pub(crate) pending: Slab<Pending>,
-    pub(crate) answers: VecDeque<Transfer>,
+    pub(crate) ports: Vec<Port<E>>,
+    pub(crate) outstanding: Outstanding,
     pub(crate) responder: Responder,
     /// Whether requests of the current run keep their order.
     pub(crate) ordered: bool,
 }
 
 impl<E: TransferEnd> Side<E> {
+    /// Replies in the NIC. Queues that also hold requests, which are outstanding, are outside.
+    pub(super) fn inside(&self) -> u64 {
+        let answers = self.ports.iter().map(|port| port.waiting()[1]);
+        match E::REQUEST_QUEUE {
+            0 => answers.sum(),
+            _ => 0,
+        }
+    }
+
     /// The queues and their fill levels.
     pub(super) fn pipeline(&self) -> PipelineReport {
-        let end: &dyn LinkView = &self.link;
+        let end: &dyn LinkView = &self.ports[0].link;
         let unit = end.account().units.credits;
+        let links = || self.ports.iter().map(|port| &port.link).enumerate();
+        let views = links().map(|(port, link)| (port as u8, link as &dyn LinkView));
+        let answers = self.config.answers as u64;
+        let waiting = match E::REQUEST_QUEUE {
+            0 => Stage::inside("waiting for the link", "packets", "NIC")
+                .single("responses", self.inside())
+                .capacity([answers]),
+            most => {
+                let mut stage = Stage::outside("waiting for the link", "packets", "port")
+                    .channels(&["requests", "responses"])
+                    .capacity([most as u64, answers]);
+                let waiting = self.ports.iter().map(Port::waiting).enumerate();
+                waiting.for_each(|(port, held)| stage.holds(port, held));
+                stage
+            }
+        };
         PipelineReport {
             stages: vec![
                 Stage::inside("outstanding requests", "requests", "NIC")
-                    .single("without response", self.pending.used().into())
+                    .single("without response", self.outstanding.slab.used().into())
                     .capacity([self.config.outstanding.into()]),
-                Stage::inside("waiting for the link", "packets", "NIC")
-                    .single("responses", self.answers.len() as u64)
-                    .capacity([self.config.answers as u64]),
-                Stage::of_links([(0, end)].into_iter()),
-                Stage::outside("input buffer", unit, "port").of_inputs([(0, &self.link)]),
+                waiting,
+                Stage::of_links(views),
+                Stage::outside("input buffer", unit, "port").of_inputs(links()),
             ],
         }
     }
 
-    pub(super) fn new(config: TransferNicConfig<E::Config>, now: Time) -> Self {
-        let (link, config) = config.split();
-        let idle = Pending {
-            posted: now,
-            asker: Asker::User,
-            kind: Kind::Put,
-            address: 0,
-            answer_bytes: 0,
-        };
-        let names = Names::new(E::NAME_BITS, config.outstanding);
-        let longer = names.longer_periods();
-        let periods = Periods::new(config.incarnation, now, config.timeout, longer);
+    pub(super) fn new(config: TransferNicConfig<ConfigOf<E>>, now: Time) -> Self {
+        let (links, config) = config.split();
+        assert!(!links.is_empty(), "a NIC has a link");
+        let names = (E::NAME_BITS, config.outstanding);
         let can = (E::ABILITIES, E::MESSAGES);
         Self {
-            counters: TransferNicCounters::default(),
+            counters: E::Counters::default(),
             now,
-            link: E::new(link, now),
-            names,
-            pending: Slab::new(config.outstanding, idle, periods),
-            answers: VecDeque::new(),
+            ports: links.into_iter().map(|link| Port::new(link, now)).collect(),
+            outstanding: Outstanding::new(names, config.incarnation, config.timeout, now),
             responder: Responder::new(config.number, can, config.memory_bytes),
             ordered: false,
             config,
@@ -116,124 +89,120 @@ impl<E: TransferEnd> Side<E> {
     #[inline]
     pub(super) fn see(&mut self, now: Time) {
         self.now = now;
-        self.pending.advance(now);
+        self.outstanding.slab.advance(now);
     }
 
-    /// Serves a request; its reply waits for the link.
+    /// Serves a request that arrived on `port`.
     #[inline]
-    pub(super) fn serve(&mut self, asked: &Transfer) {
-        debug_assert!(!self.is_full(), "the queue of replies has room");
+    pub(super) fn serve(&mut self, port: usize, asked: &Transfer) {
         let answer = self.responder.serve(asked, &mut self.counters);
-        self.answers.push_back(answer);
+        self.ports[port].answer(&answer);
     }
 
-    /// Rejects a request that arrived damaged.
+    /// Rejects a request that arrived damaged on `port`.
     #[cold]
-    pub(super) fn spoiled(&mut self, asked: &Transfer) {
-        self.counters.damaged_requests += 1;
-        self.answers.push_back(asked.answer(Kind::Damaged));
+    pub(super) fn spoiled(&mut self, port: usize, asked: &Transfer) {
+        self.counters.count(Count::DamagedRequest);
+        self.ports[port].answer(&asked.answer(Kind::Damaged));
     }
 
-    /// Whether the queue of replies is full.
+    /// Whether no request can be accepted on `port`, because its queue of replies is full.
     #[inline]
-    pub(super) fn is_full(&self) -> bool {
-        self.answers.len() >= self.config.answers
+    pub(super) fn is_full(&self, port: usize) -> bool {
+        self.ports[port].answers.len() >= self.config.answers
     }
 
-    /// Sends as many replies as the link has room for.
+    /// Sends what waits for `port`, as far as its link has room.
     #[inline]
-    pub(super) fn answer(&mut self) {
-        while let Some(answer) = self.answers.front()
-            && self.link.has_room(answer.kind, answer.len)
-        {
-            self.link.send(answer);
-            self.answers.pop_front();
+    pub(super) fn flush(&mut self, port: usize) {
+        let outstanding = &self.outstanding;
+        let unsent = self.ports[port].flush(|name| outstanding.get(name).is_some());
+        for _ in 0..unsent {
+            self.counters.count(Count::Unsent);
         }
     }
 
-    /// Whether a request of this kind can leave now. Replies go first where they share a channel.
     #[inline]
-    pub(super) fn has_room(&self, kind: Kind, len: u8) -> bool {
-        self.answers.is_empty() && self.link.has_room(kind, len)
+    fn port_of(&self, address: u64) -> &Port<E> {
+        &self.ports[E::port_of(address, self.ports.len())]
     }
 
-    /// Sends a request for which there is room. Returns its name, or `None` if none is free.
+    /// Whether a request can leave or wait.
+    #[inline]
+    pub(super) fn has_room(&self, asked: &Transfer) -> bool {
+        let port = self.port_of(asked.address);
+        port.request_has_room(asked.kind, asked.len)
+    }
+
+    /// Posts a request for which there is room. Returns its name, or `None` if none is free.
     #[inline]
     pub(super) fn ask(&mut self, mut asked: Transfer, asker: Asker) -> Option<u64> {
         let Transfer {
             kind, address, len, ..
         } = asked;
-        debug_assert!(self.has_room(kind, len), "the caller checked for room");
-        let (slot, period) = self.pending.begin(Pending {
+        debug_assert!(self.has_room(&asked), "the caller checked for room");
+        asked.from = self.config.number;
+        asked.name = self.outstanding.begin(Pending {
             posted: self.now,
             asker,
             kind,
             address,
             answer_bytes: kind.answer_bytes(len),
         })?;
-        asked.from = self.config.number;
-        asked.name = self.names.name(slot, period);
-        debug_assert_eq!(
-            self.names.slot(asked.name),
-            slot,
-            "the reply finds its request"
-        );
-        self.link.send(&asked);
+        let port = E::port_of(address, self.ports.len());
+        self.ports[port].ask(&asked);
+        self.counters.count(Count::Posted(kind));
         Some(asked.name)
     }
 
     /// Removes and returns the request that the reply `answer` ends. A reply whose name matches no
-    /// request is late.
+    /// request is counted.
     #[inline]
     pub(super) fn ended(&mut self, answer: &Transfer, is_whole: bool) -> Option<Pending> {
-        let slot = self.names.slot(answer.name);
-        let pending = &mut self.pending;
-        let is_its = |period| self.names.name(slot, period) == answer.name;
-        let is_recent = pending.period(slot).is_some_and(is_its);
-        let Some(&request) = pending.get(slot).filter(|_| is_recent) else {
-            self.counters.late_responses += 1;
-            if is_recent {
-                pending.release(slot);
-            }
+        let Some(&request) = self.outstanding.get(answer.name) else {
+            self.counters
+                .count(match self.outstanding.late(answer.name) {
+                    true => Count::Late,
+                    false if self.outstanding.is_recent(answer.name) => Count::Unknown,
+                    false => Count::Stale,
+                });
             return None;
         };
         if is_whole && answer.kind == Kind::Done && answer.len != request.answer_bytes {
-            self.counters.mismatched_responses += 1;
+            self.counters.count(Count::Mismatched);
             return None;
         }
-        pending.finish(slot);
+        self.outstanding.finish(answer.name);
+        self.counters.count(Count::Ended(request.kind, answer.kind));
         Some(request)
     }
 
     /// See [`Node::stood_still`](crate::node::Node::stood_still).
     pub(super) fn stood_still(&mut self, now: Time, span: Duration) {
-        self.link.stood_still(now, span);
-        self.pending.stood_still(now, span, self.config.timeout);
+        for port in &mut self.ports {
+            port.link.stood_still(now, span);
+        }
+        self.outstanding.stood_still(now, span);
     }
 
     /// The next request that timed out.
+    #[inline]
     pub(super) fn expire(&mut self) -> Option<(u64, Pending)> {
-        let (at, oldest) = self.pending.times_out(self.config.timeout)?;
-        if at > self.now {
-            return None;
-        }
-        let (slot, request) = self.pending.expire(oldest)?;
-        let period = self
-            .pending
-            .period(slot)
-            .expect("the expired request was waiting in this slot");
-        Some((self.names.name(slot, period), request))
+        let expired = self.outstanding.expire(self.now)?;
+        self.counters.count(Count::TimedOut);
+        Some(expired)
     }
 }
 
 impl<E: TransferEnd> Issuer for Side<E> {
     #[inline]
-    fn can_go(&self, _: u64) -> bool {
-        self.has_room(Kind::Get, 0)
+    fn can_go(&self, address: u64) -> bool {
+        self.port_of(address).request_can_go(Kind::Get, 0)
     }
 
     fn has_other_ways(&self) -> bool {
-        false
+        let can_go = |port: &Port<E>| port.request_can_go(Kind::Get, 0);
+        self.ports.len() > 1 && self.ports.iter().any(can_go)
     }
 
     #[inline]
@@ -245,7 +214,7 @@ impl<E: TransferEnd> Issuer for Side<E> {
             Message::Add { address } => (Kind::Increment, address, 0, &[][..]),
             Message::Block(_) => unreachable!("this machine sends no blocks"),
         };
-        if !self.has_room(kind, len) {
+        if !self.port_of(address).request_has_room(kind, len) {
             return false;
         }
         let mut asked = Transfer::new(dest, kind, address);

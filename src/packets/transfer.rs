@@ -34,6 +34,21 @@ pub(crate) const MESSAGE_BYTES: usize = 64;
 /// Bytes of the words that atomic operations act on, lowest bits first.
 pub(crate) const WORD_BYTES: usize = size_of::<u64>();
 
+/// Why a target rejects a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The addresses lie outside the memory.
+    OutOfRange,
+    /// The operation is unknown here, or an announcement is malformed.
+    Unsupported,
+    /// No room for another traffic run, or for another message.
+    Full,
+    /// The announced run is older than the latest of its source.
+    Outdated,
+    /// No such run is known.
+    UnknownRun,
+}
+
 impl Kind {
     /// All kinds, by code.
     pub const ALL: [Self; 10] = [
@@ -94,6 +109,8 @@ pub struct Transfer {
     pub len: u8,
     /// The data, padded with zeros.
     pub data: [u8; MAX_DATA],
+    /// The reason in a reply that rejects, where its packet carries one.
+    pub refusal: Option<Refusal>,
 }
 
 impl Transfer {
@@ -108,10 +125,12 @@ impl Transfer {
             name: 0,
             len: 0,
             data: [0; MAX_DATA],
+            refusal: None,
         }
     }
 
-    pub(crate) fn data(&self) -> &[u8] {
+    /// The bytes carried.
+    pub fn data(&self) -> &[u8] {
         &self.data[..usize::from(self.len).min(MAX_DATA)]
     }
 

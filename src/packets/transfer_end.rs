@@ -1,25 +1,39 @@
-//! The interface of a link end to its NIC, for any kind of packet.
+//! The interface of a link to its NIC, for any kind of packet.
 
-use super::link::{PacketEnd, PacketInput};
+use core::fmt::Debug;
+use core::marker::PhantomData;
+
+use super::counters::{NicCounting, TransferNicCounters};
+use super::link::PacketEnd;
 use super::packet::Packet;
 use super::transfer::{Kind, Transfer};
+use crate::device::DeviceEvent;
 use crate::link::NodeLink;
 use crate::nic::Abilities;
 
-/// Why an arrived unit is unusable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
-    /// NICs send nothing like it.
-    NoTransfer,
+/// What arrived on a link.
+#[derive(Clone, Debug)]
+pub enum Arrival {
+    Whole(Transfer),
     /// A transfer of which only the data was damaged.
     Damaged(Transfer),
+    /// NICs send nothing like it.
+    NoTransfer,
+    /// Something for the maintenance controller.
+    Event(DeviceEvent),
 }
 
-/// A link end that carries transfers, each in as many packets, flits or phits as its machine needs.
-/// It keeps the order of each channel, and neither loses nor repeats transfers while its link is
+/// How a kind of link carries transfers, each in as many packets, flits or phits as its machine
+/// needs; a value is what a port keeps of arriving packets besides the link's input buffer.
+///
+/// The link keeps the order of each channel, and neither loses nor repeats transfers while it is
 /// up.
-pub trait TransferEnd: NodeLink {
-    /// Channels of the input buffer for transfers, numbered from 0.
+pub trait TransferEnd: Debug + Default + Send + Sync + 'static {
+    type Link: NodeLink;
+    type Counters: NicCounting;
+
+    /// Channels of the input buffer for transfers, numbered from 0 in the order in which the NIC
+    /// receives.
     const CHANNELS: usize;
     /// Supported transfers. `max_size` is the most data that one carries: at least 32 bytes, for a
     /// traffic run's announcement, and at most [`MAX_DATA`](super::transfer::MAX_DATA).
@@ -29,26 +43,65 @@ pub trait TransferEnd: NodeLink {
     const NAME_BITS: u32 = u64::BITS;
     /// Whether [`Kind::Message`] is supported.
     const MESSAGES: bool = false;
+    /// Whether all transfers to one NIC can be kept in order, not only those to one address.
+    const KEEPS_ORDER: bool = true;
+    /// Whether the number of a NIC never changes. Arriving transfers then name their destination,
+    /// which the NIC checks.
+    const FIXED_NUMBER: bool = false;
+    /// Maximum number of requests that wait for a link, beyond its own buffer.
+    const REQUEST_QUEUE: usize = 0;
+    /// The channel of requests, if requests and replies have channels that never wait for each
+    /// other. The NIC then reads no request for whose reply it has no room.
+    const REQUESTS: Option<usize> = None;
 
-    /// The oldest transfer of `channel`, once complete; the same until [`pop`](Self::pop). A
+    /// The port for requests to `address`, if there are `ports`.
+    #[inline]
+    fn port_of(address: u64, ports: usize) -> usize {
+        let _ = (address, ports);
+        0
+    }
+
+    /// Whether a packet has room for a request's address and length; its kind and data are
+    /// supported.
+    #[inline]
+    fn can_carry(asked: &Transfer) -> bool {
+        let _ = asked;
+        true
+    }
+
+    /// The oldest arrival on `channel`, once complete; the same until [`pop`](Self::pop). A
     /// transfer carries the bytes sent, or as many as requested.
-    fn front(input: &Self::Input, channel: usize) -> Option<Result<Transfer, Malformed>>;
+    fn front(
+        &mut self,
+        link: &mut Self::Link,
+        channel: usize,
+        counters: &mut Self::Counters,
+    ) -> Option<Arrival>;
 
     /// Removes what [`front`](Self::front) last returned for `channel`.
-    fn pop(input: &mut Self::Input, channel: usize);
+    fn pop(&mut self, link: &mut Self::Link, channel: usize);
+
+    /// Counts that requests stay in the input buffer, if any are there, for lack of room for their
+    /// replies.
+    fn stalled(link: &Self::Link, counters: &mut Self::Counters) {
+        let _ = (link, counters);
+    }
 
     /// Whether a transfer of this kind that carries, or requests, `len` bytes can be sent whole
     /// now: never while the link is down.
-    fn has_room(&self, kind: Kind, len: u8) -> bool;
+    fn has_room(link: &Self::Link, kind: Kind, len: u8) -> bool;
 
     /// Sends a transfer, whose name must fit into [`NAME_BITS`](Self::NAME_BITS).
     ///
     /// # Panics
     /// Without room: see [`has_room`](Self::has_room).
-    fn send(&mut self, transfer: &Transfer);
+    fn send(link: &mut Self::Link, transfer: &Transfer);
 }
 
-/// A packet that holds a transfer, which makes a [`PacketEnd`] a [`TransferEnd`].
+/// Configuration of the links that carry transfers as `E` describes.
+pub(super) type ConfigOf<E> = <<E as TransferEnd>::Link as NodeLink>::Config;
+
+/// A packet that holds a transfer, for NICs with a [`PacketEnd`].
 pub trait TransferPacket: Packet {
     /// See [`TransferEnd::ABILITIES`].
     const ABILITIES: Abilities;
@@ -73,30 +126,48 @@ pub trait TransferPacket: Packet {
     }
 }
 
-impl<P: TransferPacket> TransferEnd for PacketEnd<P> {
+/// Transfers as whole packets.
+#[derive(Debug)]
+pub struct PacketTransfers<P>(PhantomData<P>);
+
+impl<P> Default for PacketTransfers<P> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<P: TransferPacket> TransferEnd for PacketTransfers<P> {
+    type Link = PacketEnd<P>;
+    type Counters = TransferNicCounters;
+
     const CHANNELS: usize = P::VCS;
     const ABILITIES: Abilities = P::ABILITIES;
     const NAME_BITS: u32 = P::NAME_BITS;
     const MESSAGES: bool = P::MESSAGES;
 
     #[inline]
-    fn front(input: &PacketInput<P>, channel: usize) -> Option<Result<Transfer, Malformed>> {
-        let packet = input.front(channel)?;
-        Some(packet.unpack().ok_or(Malformed::NoTransfer))
+    fn front(
+        &mut self,
+        link: &mut PacketEnd<P>,
+        channel: usize,
+        _: &mut TransferNicCounters,
+    ) -> Option<Arrival> {
+        let packet = link.input().front(channel)?;
+        Some(packet.unpack().map_or(Arrival::NoTransfer, Arrival::Whole))
     }
 
     #[inline]
-    fn pop(input: &mut PacketInput<P>, channel: usize) {
-        input.pop(channel);
+    fn pop(&mut self, link: &mut PacketEnd<P>, channel: usize) {
+        link.input_mut().pop(channel);
     }
 
     #[inline]
-    fn has_room(&self, kind: Kind, _: u8) -> bool {
-        self.room(P::channel(kind)) > 0
+    fn has_room(link: &PacketEnd<P>, kind: Kind, _: u8) -> bool {
+        link.room(P::channel(kind)) > 0
     }
 
     #[inline]
-    fn send(&mut self, transfer: &Transfer) {
-        self.push(P::pack(transfer));
+    fn send(link: &mut PacketEnd<P>, transfer: &Transfer) {
+        link.push(P::pack(transfer));
     }
 }

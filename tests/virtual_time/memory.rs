@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use phitwire::packets::Outcome;
+use phitwire::packets::transfer::{Kind, Transfer};
 use phitwire::rng::Rng;
 use phitwire::sim::NodeId;
 use phitwire::time::Duration;
-use phitwire_blackwidow::nic::{BlackWidowNic, NicEvent, Outcome};
+use phitwire_blackwidow::nic::{BlackWidowNic, Register, post_maintenance};
 use phitwire_blackwidow::router::Yarc;
 use phitwire_framing::yarc::maintenance::{Maintenance, Operation, RegisterStatus, RouteVector};
 
@@ -20,7 +22,7 @@ const BLOCKS: u64 = 6;
 #[derive(Default)]
 struct Model {
     bytes: BTreeMap<(u16, u64), u8>,
-    expected: BTreeMap<(NodeId, u32), Vec<u8>>,
+    expected: BTreeMap<(NodeId, u64), Vec<u8>>,
 }
 
 impl Model {
@@ -28,6 +30,13 @@ impl Model {
         let byte = |i| self.bytes.get(&(dest, address + i)).copied().unwrap_or(0);
         (0..u64::from(len)).map(byte).collect()
     }
+}
+
+/// Posts a request from `source`, of which few are outstanding, and returns its name.
+fn ask(network: &mut Network, source: NodeId, asked: &Transfer) -> u64 {
+    let now = network.fabric.now();
+    let posted = network.command(source, |nic: &mut BlackWidowNic, _| nic.post(now, asked));
+    posted.expect("few requests are outstanding")
 }
 
 /// Posts a random write or read from a random processor, as soon as it accepts one.
@@ -41,25 +50,19 @@ fn post(network: &mut Network, rng: &mut Rng, model: &mut Model) {
     let address = 0x4_0000 + block + rng.below(2) * 32 + rng.below(u64::from(32 - len) + 1);
     if rng.chance(1, 2) {
         let data: Vec<u8> = (0..len).map(|_| rng.next_u64() as u8).collect();
-        let now = network.fabric.now();
-        network
-            .command(source, |nic: &mut BlackWidowNic, _| {
-                nic.write(now, dest, address, &data)
-            })
-            .expect("few requests are outstanding");
+        ask(
+            network,
+            source,
+            &Transfer::new(dest, Kind::Put, address).with(&data),
+        );
         for (i, byte) in data.iter().enumerate() {
             model.bytes.insert((dest, address + i as u64), *byte);
         }
     } else {
-        let now = network.fabric.now();
-        let tid = network
-            .command(source, |nic: &mut BlackWidowNic, _| {
-                nic.read(now, dest, address, len)
-            })
-            .expect("few requests are outstanding");
-        model
-            .expected
-            .insert((source, tid.bits()), model.range(dest, address, len));
+        let get = Transfer::new(dest, Kind::Get, address);
+        let name = ask(network, source, &Transfer { len, ..get });
+        let expected = model.range(dest, address, len);
+        model.expected.insert((source, name), expected);
     }
 }
 
@@ -72,9 +75,9 @@ fn check(network: &mut Network, model: &mut Model) -> (u64, Vec<String>) {
         {
             done += 1;
             match completion.outcome {
-                Outcome::Written => {}
-                Outcome::Read { data, len } => {
-                    let expected = model.expected.remove(&(node, completion.tid.bits()));
+                Outcome::Done { len: 0, .. } => {}
+                Outcome::Done { data, len } => {
+                    let expected = model.expected.remove(&(node, completion.name));
                     let found = data[..usize::from(len)].to_vec();
                     if expected.as_ref() != Some(&found) {
                         mistakes.push(format!("{completion:?}: expected {expected:?}"));
@@ -134,15 +137,10 @@ fn a_wrong_byte_is_noticed() {
     let ((dest, address), byte) = model.bytes.pop_first().expect("something was written");
     model.bytes.insert((dest, address), byte ^ 1);
     let source = NodeId(((address - 0x4_0000) / 64 / BLOCKS) as u32);
-    let now = network.fabric.now();
-    let tid = network
-        .command(source, |nic: &mut BlackWidowNic, _| {
-            nic.read(now, dest, address, 1)
-        })
-        .expect("one request");
-    model
-        .expected
-        .insert((source, tid.bits()), model.range(dest, address, 1));
+    let get = Transfer::new(dest, Kind::Get, address);
+    let name = ask(&mut network, source, &Transfer { len: 1, ..get });
+    let expected = model.range(dest, address, 1);
+    model.expected.insert((source, name), expected);
     network.fabric.run_for(Duration::from_ms(10));
     assert_eq!(check(&mut network, &mut model).1.len(), 1);
 }
@@ -204,12 +202,12 @@ fn registers_two_routers_away_are_read_and_written() {
     for packet in packets {
         network
             .command(source, |nic: &mut BlackWidowNic, _| {
-                nic.post_maintenance(0, &packet)
+                post_maintenance(nic, 0, &packet)
             })
             .expect("there is room");
         network.fabric.run_for(Duration::from_ms(500));
         while let Some(event) = network.fabric.poll_event() {
-            if let Some(NicEvent::Register { reply, .. }) = event.event.downcast_ref() {
+            if let Some(Register { reply, .. }) = event.event.downcast_ref() {
                 replies.push((reply.tag, reply.operation));
             }
         }

@@ -1,5 +1,6 @@
 //! Traffic at a rate: only their own deadlines and arriving frames wake the NICs.
 
+use phitwire::device::TrafficRuns as _;
 use phitwire::nic::{TrafficReport, TrafficSpec};
 use phitwire::time::Duration;
 use phitwire_blackwidow::nic::BlackWidowNic;
@@ -29,7 +30,7 @@ fn a_load_that_the_network_carries_is_offered_whole() {
         let due = rate * RUN_MS / 1_000;
         assert_eq!((report.sent, report.not_offered), (8 * due, 0));
         for node in network.nics() {
-            let of_one = network.node::<BlackWidowNic>(node).traffic_report(Some(1));
+            let of_one = network.node::<BlackWidowNic>(node).report(Some(1));
             assert_eq!(of_one.expect("each has sent").sent, due);
         }
         // Nothing queues, so the latency does not depend on the rate.

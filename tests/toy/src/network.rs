@@ -190,13 +190,14 @@ impl Network for Ring {
         let config = PacketNicConfig {
             number: nic as u16,
             nics: nics as u16,
-            link: self.ports(found, runtime)?.remove(0).1,
+            links: vec![self.ports(found, runtime)?.remove(0).1],
             memory_bytes: settings.memory_bytes,
             outstanding: settings.outstanding,
             // Replies and requests share the one channel.
             answers: (nics * settings.outstanding) as usize,
             timeout: Duration::from_ms(settings.request_timeout_ms),
             incarnation: runtime.incarnation,
+            seed: None,
         };
         Ok(Box::new(RingNic::new(config, now)))
     }

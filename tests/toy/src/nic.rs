@@ -45,6 +45,7 @@ impl TransferPacket for Packet {
             name,
             len: (head >> 40) as u8,
             data,
+            refusal: None,
         })
     }
 }

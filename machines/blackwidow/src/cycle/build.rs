@@ -124,8 +124,7 @@ impl encoded::Nodes<BlackWidow> for Nodes<'_> {
     }
 
     fn links(&self, nic: u32, runtime: &Runtime) -> Result<Vec<PhitLinkConfig>, PlanError> {
-        let config = self.topology.plan_nic(nic, runtime)?;
-        Ok(config.ports().to_vec())
+        Ok(self.topology.plan_nic(nic, runtime)?.links)
     }
 
     fn cycles(&self, link: usize) -> Result<u32, ConfigError> {

@@ -1,6 +1,9 @@
 use phitwire_framing::yarc::memory::DecodeError;
 
 use phitwire::kit::counters::counters;
+use phitwire::nic::checker::Purpose;
+use phitwire::packets::transfer::Kind;
+use phitwire::packets::{Count, NicCounting, Refusal};
 
 counters! {
     /// Counters of one NIC since its creation. They only grow.
@@ -102,5 +105,59 @@ impl NicCounters {
             DecodeError::Padding => &mut self.discard_padding,
         };
         *counter += 1;
+    }
+}
+
+impl NicCounting for NicCounters {
+    #[inline]
+    fn count(&mut self, what: Count) {
+        let counter = match what {
+            Count::Posted(Kind::Get) => &mut self.reads_posted,
+            Count::Posted(_) => &mut self.writes_posted,
+            Count::Ended(_, Kind::Refused) => &mut self.requests_refused,
+            Count::Ended(Kind::Get, _) => &mut self.reads_done,
+            Count::Ended(..) => &mut self.writes_done,
+            Count::TimedOut => &mut self.requests_timed_out,
+            Count::Unsent => &mut self.requests_unsent,
+            Count::Late => &mut self.late_responses,
+            Count::Stale => &mut self.stale_responses,
+            Count::Unknown => &mut self.unknown_responses,
+            Count::Mismatched => &mut self.mismatched_responses,
+            Count::Misrouted => &mut self.discard_misrouted,
+            Count::Served(Kind::Get) => &mut self.reads_served,
+            Count::Served(_) => &mut self.writes_served,
+            Count::Announced(Purpose::Begin) => &mut self.runs_announced,
+            Count::Refused(_, refusal) => match refusal {
+                Refusal::OutOfRange => &mut self.refused_out_of_range,
+                Refusal::Unsupported => &mut self.refused_unsupported,
+                Refusal::Full => &mut self.refused_busy,
+                Refusal::Outdated => &mut self.refused_outdated,
+                Refusal::UnknownRun => &mut self.refused_unknown_run,
+            },
+            Count::EventsLost(events) => {
+                self.events_lost += events;
+                return;
+            }
+            // Malformed packets are counted by reason where they are decoded; none has damaged
+            // data only.
+            Count::Announced(Purpose::Ask)
+            | Count::Probed
+            | Count::Malformed
+            | Count::DamagedRequest
+            | Count::DamagedReply => return,
+        };
+        *counter += 1;
+    }
+
+    fn set_stragglers(&mut self, number: u64) {
+        self.run_stragglers = number;
+    }
+
+    fn puts_served(&self) -> u64 {
+        self.writes_served
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(&str, u64)) {
+        Self::for_each(self, visit);
     }
 }

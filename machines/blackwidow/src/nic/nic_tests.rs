@@ -4,33 +4,41 @@ use phitwire_framing::yarc::maintenance::{
     Maintenance, Operation as RegisterOperation, RegisterStatus, RouteVector,
 };
 use phitwire_framing::yarc::memory::{
-    Response, decode_request, decode_response, encode_request, encode_response,
+    Request, Response, Status, decode_request, decode_response, encode_request, encode_response,
 };
 use phitwire_framing::yarc::packet::{EopStatus, PacketBuf, Vc};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
-use super::test_bench::{A, B, NicPair as _, Pair, RawPeer, config, events};
+use super::test_bench::{A, B, NicPair as _, Pair, RawPeer, User as _, config, events};
 use super::*;
+use phitwire::device::DeviceEvent;
 use phitwire::link::testing::joined::SECOND;
 use phitwire::link::{LinkFault, NodeLink};
 use phitwire::net::Profile;
 use phitwire::nic::*;
 use phitwire::node::Node;
+use phitwire::packets::transfer::MAX_DATA;
+use phitwire::packets::{Completion, Outcome, PostError, Refusal};
 use phitwire::rng::Rng;
 use phitwire::time::{Duration, Time};
 
+const WRITTEN: Outcome = Outcome::Done {
+    data: [0; MAX_DATA],
+    len: 0,
+};
+
 fn completions(nic: &mut BlackWidowNic) -> Vec<Completion> {
-    std::iter::from_fn(|| nic.poll_completion()).collect()
+    nic.completions()
 }
 
 fn settle(pair: &mut Pair) {
     pair.until(SECOND, |pair| pair.nics[0].outstanding() == 0);
 }
 
-fn outcome_of(nic: &mut BlackWidowNic, tid: Tid) -> Outcome {
+fn outcome_of(nic: &mut BlackWidowNic, tid: u64) -> Outcome {
     let all = completions(nic);
     all.iter()
-        .find(|c| c.tid == tid)
+        .find(|c| c.name == tid)
         .expect("the request has ended")
         .outcome
 }
@@ -50,7 +58,7 @@ fn every_size_and_alignment_goes_there_and_back() {
             let tid = pair.nics[0].read(pair.now, B, address, len as u8).unwrap();
             settle(&mut pair);
             let outcome = outcome_of(&mut pair.nics[0], tid);
-            let Outcome::Read {
+            let Outcome::Done {
                 data: got,
                 len: got_len,
             } = outcome
@@ -65,10 +73,10 @@ fn every_size_and_alignment_goes_there_and_back() {
     for line in 0..128_u64 {
         let tid = pair.nics[0].read(pair.now, B, line * 32, 32).unwrap();
         settle(&mut pair);
-        let Outcome::Read { data, .. } = outcome_of(&mut pair.nics[0], tid) else {
+        let Outcome::Done { data, .. } = outcome_of(&mut pair.nics[0], tid) else {
             panic!()
         };
-        assert_eq!(data[..], model[line as usize * 32..][..32]);
+        assert_eq!(data[..32], model[line as usize * 32..][..32]);
     }
 }
 
@@ -80,17 +88,15 @@ fn what_cannot_be_asked_is_refused_at_once() {
     let answers = [
         nic.write(now, B, 30, &long[..3]),
         nic.write(now, B, 0, &long[..33]),
-        nic.write(now, B, 0, &long),
         nic.read(now, B, 0, 0),
         nic.read(now, 0x8000, 0, 1),
         nic.read(now, B, 1 << 48, 1),
     ];
     for (index, answer) in answers.iter().enumerate() {
-        assert!(
-            matches!(answer, Err(PostError::Encode(_))),
-            "{index}: {answer:?}"
-        );
+        assert_eq!(*answer, Err(PostError::NotHere), "{index}");
     }
+    let put = RemotePuts::put(nic, now, B, 0, &long, false);
+    assert_eq!(put, Err(PutError::Impossible));
     assert_eq!(pair.nics[0].outstanding(), 0);
     assert_eq!(completions(&mut pair.nics[0]), []);
 }
@@ -98,7 +104,7 @@ fn what_cannot_be_asked_is_refused_at_once() {
 #[test]
 fn an_access_beyond_the_memory_is_refused_by_the_target() {
     let mut pair = Pair::new(1);
-    let refused = |status| Outcome::Refused { status };
+    let refused = |refusal| Outcome::Refused(Some(refusal));
     pair.nics[0].read(pair.now, B, 1 << 20, 8).unwrap();
     pair.nics[0]
         .write(pair.now, B, (1 << 20) + 32, &[7; 4])
@@ -110,14 +116,14 @@ fn an_access_beyond_the_memory_is_refused_by_the_target() {
         ends.len() == 3
             && ends
                 .iter()
-                .all(|c| c.outcome == refused(Status::OutOfRange))
+                .all(|c| c.outcome == refused(Refusal::OutOfRange))
     );
     let (at, line) = (ANNOUNCE_ADDRESS, [7; 32]);
     let tid = pair.nics[0].write(pair.now, B, at, &line).unwrap();
     settle(&mut pair);
     assert_eq!(
         outcome_of(&mut pair.nics[0], tid),
-        refused(Status::Unsupported)
+        refused(Refusal::Unsupported)
     );
     assert_eq!(pair.nics[1].counters().refused_out_of_range, 3);
     assert_eq!(pair.nics[1].counters().refused_unsupported, 1);
@@ -126,7 +132,10 @@ fn an_access_beyond_the_memory_is_refused_by_the_target() {
 
 #[test]
 fn thousands_are_outstanding_at_once_and_the_limit_holds() {
-    let a = config(LinkEnd::A, 1, 1).max_outstanding(4_000);
+    let a = NicConfig {
+        outstanding: 4_000,
+        ..config(LinkEnd::A, 1, 1)
+    };
     let mut pair = Pair::with(a, config(LinkEnd::B, 1, 1));
     let mut posted = 0_u32;
     let mut most = 0;
@@ -134,7 +143,7 @@ fn thousands_are_outstanding_at_once_and_the_limit_holds() {
         let address = u64::from(posted) * 32 % (1 << 20);
         match pair.nics[0].write(pair.now, B, address, &posted.to_le_bytes()) {
             Ok(_) => posted += 1,
-            Err(PostError::TooMany | PostError::QueueFull) => {
+            Err(PostError::TooMany | PostError::NoRoom) => {
                 most = most.max(pair.nics[0].outstanding());
                 pair.step();
                 completions(&mut pair.nics[0]);
@@ -150,7 +159,10 @@ fn thousands_are_outstanding_at_once_and_the_limit_holds() {
 
 #[test]
 fn completions_that_nobody_fetches_stop_the_asking() {
-    let a = config(LinkEnd::A, 1, 1).max_outstanding(10);
+    let a = NicConfig {
+        outstanding: 10,
+        ..config(LinkEnd::A, 1, 1)
+    };
     let mut pair = Pair::with(a, config(LinkEnd::B, 1, 1));
     for _ in 0..10 {
         pair.nics[0].write(pair.now, B, 0, &[1]).unwrap();
@@ -174,7 +186,7 @@ fn a_time_out_is_reported_and_a_late_response_completes_nothing() {
     settle(&mut pair);
     let all = completions(&mut pair.nics[0]);
     assert_eq!(all.len(), 1);
-    assert_eq!((all[0].tid, all[0].outcome), (tid, Outcome::TimedOut));
+    assert_eq!((all[0].name, all[0].outcome), (tid, Outcome::Unknown));
     let waited = all[0].completed.since(posted);
     let about = Duration::from_ms(50)..Duration::from_ms(51);
     assert!(about.contains(&waited), "{waited:?}");
@@ -199,23 +211,23 @@ fn the_driver_is_told_when_a_request_will_time_out() {
     assert!(wakeup.is_some_and(|wakeup| wakeup.at <= deadline));
     // A single call at the deadline ends the request.
     pair.nics[0].advance(deadline);
-    assert_eq!(completions(&mut pair.nics[0])[0].outcome, Outcome::TimedOut);
+    assert_eq!(completions(&mut pair.nics[0])[0].outcome, Outcome::Unknown);
 }
 
 #[test]
 fn a_soft_error_is_discarded_at_the_destination_and_times_out() {
     let mut pair = Pair::new(1);
     let now = pair.now;
-    let lcb = pair.nics[0].lcb_mut(0).unwrap();
+    let lcb = pair.nics[0].end_mut(0).unwrap();
     assert!(lcb.suffer(now, LinkFault::SoftError));
     let lost = pair.nics[0].write(pair.now, B, 0, &[9; 8]).unwrap();
     let next = pair.nics[0].write(pair.now, B, 64, &[8; 8]).unwrap();
     settle(&mut pair);
     let ends: Vec<_> = completions(&mut pair.nics[0])
         .iter()
-        .map(|c| (c.tid, c.outcome))
+        .map(|c| (c.name, c.outcome))
         .collect();
-    assert_eq!(ends, [(next, Outcome::Written), (lost, Outcome::TimedOut)]);
+    assert_eq!(ends, [(next, WRITTEN), (lost, Outcome::Unknown)]);
     assert_eq!(pair.nics[1].counters().discard_soft_error, 1);
     let mut stored = [0xa5; 8];
     pair.nics[1].memory().read(0, &mut stored).unwrap();
@@ -289,7 +301,7 @@ fn a_response_that_does_not_fit_its_request_completes_nothing() {
     peer.run(Duration::from_ms(1));
     let asked = peer.take(Vc::Request);
     let asked = decode_request(asked[0].as_slice()).unwrap();
-    assert_eq!((asked.tid, asked.source, asked.dest), (tid.bits(), A, B));
+    assert_eq!((asked.tid, asked.source, asked.dest), (tid as u32, A, B));
     let mut respond = |response: Response| {
         let mut packet = PacketBuf::new();
         encode_response(A, &response, &mut packet).unwrap();
@@ -297,7 +309,7 @@ fn a_response_that_does_not_fit_its_request_completes_nothing() {
         peer.run(Duration::from_ms(1));
         completions(&mut peer.nic)
     };
-    let tid = tid.bits();
+    let tid = tid as u32;
     let read = Response::ReadData {
         tid,
         len: 8,
@@ -337,14 +349,15 @@ fn a_maintenance_packet_goes_out_and_its_reply_is_reported() {
         tag: 5,
         operation: RegisterOperation::Read { back },
     };
-    let elsewhere = peer.nic.post_maintenance(1, &asked);
-    assert_eq!(elsewhere, Err(PostError::Port(1)));
-    peer.nic.post_maintenance(0, &asked).unwrap();
+    let elsewhere = post_maintenance(&mut peer.nic, 1, &asked);
+    assert_eq!(elsewhere, Err(MaintenanceError::Port(1)));
+    post_maintenance(&mut peer.nic, 0, &asked).unwrap();
     peer.run(Duration::from_ms(1));
     let got = peer.take(Vc::Request);
     assert_eq!(Maintenance::decode(got[0].as_slice()), Ok(asked));
     let reply = asked.reply(RegisterStatus::Done, 0xfeed).unwrap();
-    assert_eq!(peer.nic.post_maintenance(0, &reply), Err(PostError::Route));
+    let back = post_maintenance(&mut peer.nic, 0, &reply);
+    assert_eq!(back, Err(MaintenanceError::Route));
     // The reply arrives; a request is discarded, because a NIC has no registers.
     for packet in [reply, asked] {
         let mut phits = PacketBuf::new();
@@ -353,7 +366,8 @@ fn a_maintenance_packet_goes_out_and_its_reply_is_reported() {
     }
     peer.run(Duration::from_ms(1));
     let port = 0;
-    assert!(events(&mut peer.nic).contains(&NicEvent::Register { port, reply }));
+    let event = DeviceEvent::own(Some(port), Register { port, reply });
+    assert!(events(&mut peer.nic).contains(&event));
     assert_eq!(peer.nic.counters().discard_source_routed, 1);
 }
 
@@ -378,14 +392,14 @@ fn requests_wait_when_responses_cannot_leave_but_responses_are_taken() {
     peer.run(Duration::from_ms(1));
     assert_eq!(peer.take(Vc::Request).len(), 1);
     let done = Response::WriteDone {
-        tid: own.bits(),
+        tid: own as u32,
         status: Status::Done,
     };
     let mut packet = PacketBuf::new();
     encode_response(A, &done, &mut packet).unwrap();
     assert!(peer.send(Vc::Response, &packet));
     peer.run(Duration::from_ms(1));
-    assert_eq!(outcome_of(&mut peer.nic, own), Outcome::Written);
+    assert_eq!(outcome_of(&mut peer.nic, own), WRITTEN);
     // When the peer takes responses again, all requests are served in order.
     let mut tids = Vec::new();
     for _ in 0..2_000 {

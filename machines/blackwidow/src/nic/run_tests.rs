@@ -2,8 +2,9 @@
 
 use phitwire_framing::carrier::frame::LinkEnd;
 
-use super::test_bench::{A, B, NicPair as _, Pair, config, events};
+use super::test_bench::{A, B, NicPair as _, Pair, User as _, config, events};
 use super::*;
+use phitwire::device::{DeviceError, DeviceEvent, TrafficRuns as _};
 use phitwire::link::testing::joined::SECOND;
 use phitwire::link::{LinkView, NodeLink};
 use phitwire::nic::*;
@@ -18,7 +19,7 @@ fn of_gets(run: u64, size: u32, count: u64) -> TrafficSpec {
 }
 
 fn start(pair: &mut Pair, spec: TrafficSpec) {
-    pair.nics[0].start_traffic(pair.now, spec).unwrap();
+    pair.nics[0].start_traffic(pair.now, spec);
 }
 
 fn run(pair: &mut Pair, spec: TrafficSpec) -> TrafficReport {
@@ -29,13 +30,13 @@ fn run(pair: &mut Pair, spec: TrafficSpec) -> TrafficReport {
 }
 
 fn stop(pair: &mut Pair, run: u64) -> TrafficReport {
-    pair.nics[0].stop_traffic();
+    pair.nics[0].stop();
     pair.until_traffic_is_done(SECOND);
     merged(pair, run)
 }
 
 fn restart_b(pair: &mut Pair) {
-    let again = config(LinkEnd::B, 1, 2).build().unwrap();
+    let again = config(LinkEnd::B, 1, 2);
     pair.nics[1] = BlackWidowNic::new(again, pair.now);
 }
 
@@ -77,7 +78,7 @@ fn a_run_of_puts_is_verified_at_every_size() {
         assert_eq!(counts, [2_000; 3]);
         assert_eq!(report.latency.count(), 2_000);
         assert!(report.elapsed_ns > 0 && report.latency.quantile(500) > 0);
-        assert!(events(&mut pair.nics[0]).contains(&NicEvent::TrafficDone { run }));
+        assert!(events(&mut pair.nics[0]).contains(&DeviceEvent::TrafficDone { run }));
     }
     assert_eq!(pair.nics[0].traffic_report(None).unwrap().run, 32);
     assert_eq!(pair.nics[1].traffic_report(None).unwrap().run, 32);
@@ -149,7 +150,7 @@ fn gets_from_a_target_that_was_started_again_are_not_called_corrupted() {
 fn a_run_of_an_older_number_is_refused_and_called_that() {
     let mut pair = Pair::new(1);
     run(&mut pair, put_run(9, 8, 10));
-    pair.nics[0] = BlackWidowNic::new(config(LinkEnd::A, 1, 2).build().unwrap(), pair.now);
+    pair.nics[0] = BlackWidowNic::new(config(LinkEnd::A, 1, 2), pair.now);
     pair.wait_for_links();
     let report = run(&mut pair, put_run(3, 8, 10));
     assert_eq!((report.unreachable, report.sent), (0, 0), "{report:?}");
@@ -171,17 +172,20 @@ fn both_directions_under_loss_are_exact() {
         window: 500,
         ..TrafficSpec::default()
     };
-    pair.nics[0].start_traffic(pair.now, spec.clone()).unwrap();
-    pair.nics[1].start_traffic(pair.now, spec.clone()).unwrap();
-    let again = pair.nics[0].start_traffic(pair.now, spec);
-    assert_eq!(again, Err(SpecError::Busy(9)));
+    pair.nics[0].start_traffic(pair.now, spec.clone());
+    pair.nics[1].start_traffic(pair.now, spec.clone());
+    let again = pair.nics[0].start(pair.now, spec);
+    assert!(matches!(
+        again,
+        Err(DeviceError::Traffic(SpecError::Busy(9)))
+    ));
     pair.until_traffic_is_done(SECOND);
     let report = merged(&pair, 9);
     assert!(report.is_clean(), "{report:?}");
     assert!(report.delivered > 1_000);
     // All four slices carried a part of the traffic.
     for port in 0..4 {
-        assert!(pair.nics[0].lcb(port).unwrap().counters().tx_packets > 50);
+        assert!(pair.nics[0].end(port).unwrap().counters().tx_packets > 50);
     }
 }
 
@@ -194,7 +198,7 @@ fn a_duration_ends_the_run_and_the_driver_is_told_when() {
         ..put_run(4, 8, 0)
     };
     let started = pair.now;
-    pair.nics[0].start_traffic(pair.now, spec).unwrap();
+    pair.nics[0].start_traffic(pair.now, spec);
     pair.until(SECOND, |pair| {
         pair.nics[0].traffic_report(None).unwrap().phase == RunPhase::Running
     });
@@ -225,12 +229,10 @@ fn a_target_that_does_not_exist_is_unreachable_not_endless() {
 #[test]
 fn a_dead_slice_does_not_hold_up_the_others() {
     let mut pair = Pair::new(4);
-    pair.nics[0]
-        .start_traffic(pair.now, put_run(6, 8, 0))
-        .unwrap();
+    pair.nics[0].start_traffic(pair.now, put_run(6, 8, 0));
     pair.run(Duration::from_ms(1));
     let now = pair.now;
-    let lcb = pair.nics[0].lcb_mut(2).unwrap();
+    let lcb = pair.nics[0].end_mut(2).unwrap();
     lcb.link_down(now);
     pair.run(Duration::from_ms(5));
     let before = merged(&pair, 6).delivered;
@@ -250,7 +252,7 @@ fn after_the_peer_has_restarted_traffic_flows_again() {
         window: 16,
         ..put_run(1, 8, 0)
     };
-    pair.nics[0].start_traffic(pair.now, spec).unwrap();
+    pair.nics[0].start_traffic(pair.now, spec);
     pair.run(Duration::from_ms(2));
     restart_b(&mut pair);
     pair.run(Duration::from_ms(200));

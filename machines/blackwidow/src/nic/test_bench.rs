@@ -3,13 +3,17 @@
 use phitwire_framing::carrier::frame::LinkEnd;
 use phitwire_framing::yarc::packet::{PacketBuf, Vc};
 
-use super::{BlackWidowNic, NicConfig, NicConfigBuilder, NicEvent};
+use super::{BlackWidowNic, NicConfig};
 use crate::link::testing::with;
 use crate::link::{Lcb, PhitLinkConfig, PhitProfile, STANDARD};
+use phitwire::device::{Device as _, DeviceEvent, TrafficRuns};
 use phitwire::link::testing::joined::{Joined, SECOND};
 use phitwire::link::{EndName, LinkConfig, LinkProfile, LinkView, NodeLink};
 use phitwire::net::Profile;
+use phitwire::nic::{TrafficReport, TrafficSpec};
 use phitwire::node::Node;
+use phitwire::packets::transfer::{Kind, Transfer};
+use phitwire::packets::{Completion, PostError};
 use phitwire::time::{Duration, Time};
 
 pub(super) const A: u16 = 3;
@@ -33,23 +37,66 @@ pub(super) fn link(slice: u16, end: LinkEnd, epoch: u32, profile: Profile) -> Ph
     with(builder.epoch(epoch).profile(times), phits)
 }
 
-pub(super) fn config(end: LinkEnd, slices: u16, epoch: u32) -> NicConfigBuilder {
+pub(super) fn config(end: LinkEnd, slices: u16, epoch: u32) -> NicConfig {
     let links = (0..slices)
         .map(|s| link(s, end, epoch, Profile::Live))
         .collect();
-    let (name, processor) = match end {
-        LinkEnd::A => ("a", A),
-        LinkEnd::B => ("b", B),
+    let processor = match end {
+        LinkEnd::A => A,
+        LinkEnd::B => B,
     };
-    NicConfig::builder(name, processor, links)
-        .memory_bytes(1 << 20)
-        .request_timeout(Duration::from_ms(50))
+    small(processor, links)
+}
+
+fn small(processor: u16, links: Vec<PhitLinkConfig>) -> NicConfig {
+    NicConfig {
+        memory_bytes: 1 << 20,
+        timeout: Duration::from_ms(50),
+        ..super::config(processor, links)
+    }
+}
+
+/// Requests and traffic of a user.
+pub(super) trait User {
+    fn write(&mut self, now: Time, dest: u16, at: u64, data: &[u8]) -> Result<u64, PostError>;
+    fn read(&mut self, now: Time, dest: u16, at: u64, len: u8) -> Result<u64, PostError>;
+    fn completions(&mut self) -> Vec<Completion>;
+    fn outstanding(&self) -> u32;
+    fn traffic_report(&self, run: Option<u64>) -> Option<TrafficReport>;
+    fn start_traffic(&mut self, now: Time, spec: TrafficSpec);
+}
+
+impl User for BlackWidowNic {
+    fn write(&mut self, now: Time, dest: u16, at: u64, data: &[u8]) -> Result<u64, PostError> {
+        self.post(now, &Transfer::new(dest, Kind::Put, at).with(data))
+    }
+
+    fn read(&mut self, now: Time, dest: u16, at: u64, len: u8) -> Result<u64, PostError> {
+        let asked = Transfer::new(dest, Kind::Get, at);
+        self.post(now, &Transfer { len, ..asked })
+    }
+
+    fn completions(&mut self) -> Vec<Completion> {
+        std::iter::from_fn(|| self.poll_completion()).collect()
+    }
+
+    fn outstanding(&self) -> u32 {
+        self.account().requests
+    }
+
+    fn traffic_report(&self, run: Option<u64>) -> Option<TrafficReport> {
+        self.report(run)
+    }
+
+    fn start_traffic(&mut self, now: Time, spec: TrafficSpec) {
+        self.start(now, spec).unwrap();
+    }
 }
 
 pub(super) type Pair = Joined<BlackWidowNic>;
 
 pub trait NicPair: Sized {
-    fn with(a: NicConfigBuilder, b: NicConfigBuilder) -> Self;
+    fn with(a: NicConfig, b: NicConfig) -> Self;
     fn new(slices: u16) -> Self;
     fn wait_for_links(&mut self);
     /// Steps until the run that one or both NICs started is done.
@@ -57,8 +104,8 @@ pub trait NicPair: Sized {
 }
 
 impl NicPair for Pair {
-    fn with(a: NicConfigBuilder, b: NicConfigBuilder) -> Self {
-        let made = |now| [a, b].map(|config| BlackWidowNic::new(config.build().unwrap(), now));
+    fn with(a: NicConfig, b: NicConfig) -> Self {
+        let made = |now| [a, b].map(|config| BlackWidowNic::new(config, now));
         let mut pair = Self::of(made, "");
         pair.wait_for_links();
         pair
@@ -70,7 +117,7 @@ impl NicPair for Pair {
 
     fn wait_for_links(&mut self) {
         let up = |nic: &BlackWidowNic| {
-            (0..nic.ports() as u8).all(|p| nic.lcb(p).is_some_and(Lcb::is_active))
+            (0..nic.ports() as u8).all(|p| nic.end(p).is_some_and(Lcb::is_active))
         };
         self.until(SECOND.times(2), |pair| pair.nics.iter().all(up));
     }
@@ -82,7 +129,7 @@ impl NicPair for Pair {
     }
 }
 
-pub(super) fn events(nic: &mut BlackWidowNic) -> Vec<NicEvent> {
+pub(super) fn events(nic: &mut BlackWidowNic) -> Vec<DeviceEvent> {
     std::iter::from_fn(|| nic.poll_event()).collect()
 }
 
@@ -99,14 +146,12 @@ impl RawPeer {
         let now = Time::from_ns(1);
         let ours = link(0, LinkEnd::B, 1, profile);
         let theirs = link(0, LinkEnd::A, 1, profile);
-        let nic = NicConfig::builder("a", A, vec![theirs]).memory_bytes(1 << 20);
-        let nic = nic.request_timeout(Duration::from_ms(50)).build().unwrap();
         let mut peer = Self {
-            nic: BlackWidowNic::new(nic, now),
+            nic: BlackWidowNic::new(small(A, vec![theirs]), now),
             lcb: Lcb::new(ours, now),
             now,
         };
-        while !(peer.lcb.is_active() && peer.nic.lcb(0).unwrap().is_active()) {
+        while !(peer.lcb.is_active() && peer.nic.end(0).unwrap().is_active()) {
             assert!(
                 peer.now < Time::from_ns(2_000_000_000),
                 "the link does not come up"

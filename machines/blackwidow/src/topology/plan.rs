@@ -2,7 +2,7 @@
 
 use super::model::{Chip, FoldedClos, Processor};
 use crate::link::{PhitLinkConfig, PhitProfile, STANDARD};
-use crate::nic::NicConfig;
+use crate::nic::{self, NicConfig};
 use crate::route::registers::{ChipRegisters, PORTS, TileRegisters};
 use crate::router::YarcConfig;
 use phitwire::chip::Grain;
@@ -57,14 +57,14 @@ impl FoldedClos {
             })?;
             ports.push(self.link_config(id, end, runtime)?);
         }
-        NicConfig::builder(name, *number, ports)
-            .memory_bytes(self.settings.memory_bytes)
-            .max_outstanding(self.settings.outstanding)
-            .request_timeout(Duration::from_ms(self.settings.request_timeout_ms))
-            .incarnation(runtime.incarnation)
-            .seed(runtime.seed ^ u64::from(*number))
-            .build()
-            .map_err(|error| PlanError::Refused(format!("`{name}`: {error}")))
+        Ok(NicConfig {
+            memory_bytes: self.settings.memory_bytes,
+            outstanding: self.settings.outstanding,
+            timeout: Duration::from_ms(self.settings.request_timeout_ms),
+            incarnation: runtime.incarnation,
+            seed: Some(runtime.seed ^ u64::from(*number)),
+            ..nic::config(*number, ports)
+        })
     }
 
     /// The registers of a chip, by tile; tiles without a link have none.

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use self::barrier_run::BarrierRun;
 use self::runs::Runs;
+use self::transfer::FlitTransfers;
 use crate::barrier::{BarrierShell, Operation, State};
 use crate::link::{FlitEnd, FlitLinkConfig};
 use crate::router::barriers::message_flit;
@@ -41,14 +42,14 @@ pub type PeConfig = TransferNicConfig<FlitLinkConfig>;
 /// outstanding request of a process, or in virtual time one word of a request.
 pub const E_REGISTERS: u32 = 512;
 
-const _: () = assert!(4 * E_REGISTERS <= TransferNic::<FlitEnd>::MOST_OUTSTANDING);
+const _: () = assert!(4 * E_REGISTERS <= TransferNic::<FlitTransfers>::MOST_OUTSTANDING);
 
 /// The network interface of a processor.
 ///
 /// Call order: that of [`TransferNic`].
 #[derive(Debug)]
 pub struct Pe {
-    nic: TransferNic<FlitEnd>,
+    nic: TransferNic<FlitTransfers>,
     shell: BarrierShell,
     runs: Runs,
     now: Time,
@@ -106,8 +107,13 @@ impl Pe {
         self.nic.queues_mut()
     }
 
-    pub fn counters(&self) -> &TransferNicCounters {
+    pub fn counters(&self) -> TransferNicCounters {
         self.nic.counters()
+    }
+
+    /// The link to the router.
+    fn end(&mut self) -> &mut FlitEnd {
+        self.nic.end_mut(0).expect("a processor has one link")
     }
 
     /// Sends a request: see [`TransferNic::post`].
@@ -138,7 +144,7 @@ impl Pe {
 
     /// Takes barrier flits from the link's input, which has no buffer for them.
     fn take_messages(&mut self, now: Time) {
-        while let Some(flit) = self.nic.link_mut().input_mut().pop_urgent() {
+        while let Some(flit) = self.end().input_mut().pop_urgent() {
             if flit.control.kind() != FlitKind::Barrier {
                 // Count the word as damaged: maintenance packets stay between routers.
                 self.damaged += 1;
@@ -160,12 +166,11 @@ impl Pe {
 
     /// Sends the units' messages while the link accepts them.
     fn send_messages(&mut self) {
-        let end = self.nic.link_mut();
-        while self.shell.has_pending() && end.takes_urgent() {
+        while self.shell.has_pending() && self.end().takes_urgent() {
             let Some(message) = self.shell.next_message() else {
                 break;
             };
-            end.push_urgent(message_flit(message));
+            self.end().push_urgent(message_flit(message));
         }
     }
 }

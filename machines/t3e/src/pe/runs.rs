@@ -3,8 +3,8 @@
 use phitwire_framing::t3e::barrier::{Message, UNITS, UnitNumber};
 
 use super::barrier_run::{BarrierRun, Check};
+use super::transfer::FlitTransfers;
 use crate::barrier::BarrierShell;
-use crate::link::FlitEnd;
 use phitwire::nic::RunPhase;
 use phitwire::packets::responder::REGISTERS;
 use phitwire::packets::transfer::{Kind, Transfer};
@@ -53,7 +53,12 @@ impl Runs {
     }
 
     /// Runs due timers, and sends checks.
-    pub fn advance(&mut self, now: Time, shell: &mut BarrierShell, nic: &mut TransferNic<FlitEnd>) {
+    pub fn advance(
+        &mut self,
+        now: Time,
+        shell: &mut BarrierShell,
+        nic: &mut TransferNic<FlitTransfers>,
+    ) {
         for unit in self.going_on() {
             let Some(run) = self.runs[unit].as_deref_mut() else {
                 continue;

@@ -5,12 +5,13 @@ use phitwire_framing::t3e::flit::{VCS, vc};
 use phitwire_framing::t3e::header::{Command, Header, Name};
 use phitwire_framing::t3e::packet::{MAX_PACKET_FLITS, PacketBuf, Request};
 
+use crate::link::FlitEnd;
 #[cfg(test)]
 use crate::link::sabotage;
-use crate::link::{FlitEnd, FlitInput};
+use phitwire::link::NodeLink as _;
 use phitwire::nic::{Abilities, Ways};
 use phitwire::packets::transfer::{Kind, MAX_DATA, Transfer};
-use phitwire::packets::{Malformed, TransferEnd};
+use phitwire::packets::{Arrival, TransferEnd, TransferNicCounters};
 
 /// The command of a transfer that carries or requests `len` bytes.
 const fn command(kind: Kind, len: u8) -> Command {
@@ -72,7 +73,7 @@ fn packet(transfer: &Transfer) -> PacketBuf {
 }
 
 /// The transfer in a packet with a readable header; its data may still be wrong.
-fn transfer(header: &Header, flits: &[u64]) -> Result<Transfer, Malformed> {
+fn transfer(header: &Header, flits: &[u64]) -> Arrival {
     let command = header.command;
     let (before, data) = flits.split_at(command.header_flits());
     let mut transfer = Transfer::new(0, kind(command), 0);
@@ -97,12 +98,19 @@ fn transfer(header: &Header, flits: &[u64]) -> Result<Transfer, Malformed> {
     #[cfg(test)]
     let is_whole = is_whole || sabotage::is(sabotage::Sabotage::WrongWordsPass);
     match is_whole {
-        true => Ok(transfer),
-        false => Err(Malformed::Damaged(transfer)),
+        true => Arrival::Whole(transfer),
+        false => Arrival::Damaged(transfer),
     }
 }
 
-impl TransferEnd for FlitEnd {
+/// Transfers as packets of flits.
+#[derive(Debug, Default)]
+pub struct FlitTransfers;
+
+impl TransferEnd for FlitTransfers {
+    type Link = FlitEnd;
+    type Counters = TransferNicCounters;
+
     const CHANNELS: usize = VCS;
     const ABILITIES: Abilities = Abilities {
         max_size: MAX_DATA as u32,
@@ -113,14 +121,19 @@ impl TransferEnd for FlitEnd {
     const NAME_BITS: u32 = Name::BITS;
     const MESSAGES: bool = true;
 
-    fn front(input: &FlitInput, channel: usize) -> Option<Result<Transfer, Malformed>> {
-        let buffer = input.buffer();
+    fn front(
+        &mut self,
+        link: &mut FlitEnd,
+        channel: usize,
+        _: &mut TransferNicCounters,
+    ) -> Option<Arrival> {
+        let buffer = link.input().buffer();
         let held = buffer.len(channel);
         if held == 0 {
             return None;
         }
         let Ok((header, _)) = Header::parse(buffer.front(channel)) else {
-            return Some(Err(Malformed::NoTransfer));
+            return Some(Arrival::NoTransfer);
         };
         let count = header.command.flits();
         if (held as usize) < count {
@@ -133,21 +146,22 @@ impl TransferEnd for FlitEnd {
         Some(transfer(&header, &flits[..count]))
     }
 
-    fn pop(input: &mut FlitInput, channel: usize) {
+    fn pop(&mut self, link: &mut FlitEnd, channel: usize) {
+        let input = link.input_mut();
         let header = Header::parse(input.buffer().front(channel));
         let count = header.map_or(1, |(header, _)| header.command.flits());
         input.pop_many(channel, &mut [0; MAX_PACKET_FLITS][..count]);
     }
 
     #[inline]
-    fn has_room(&self, kind: Kind, len: u8) -> bool {
+    fn has_room(link: &FlitEnd, kind: Kind, len: u8) -> bool {
         let command = command(kind, len);
-        self.is_up() && self.credits(channel(command)) as usize >= command.flits()
+        link.is_up() && link.credits(channel(command)) as usize >= command.flits()
     }
 
-    fn send(&mut self, transfer: &Transfer) {
+    fn send(link: &mut FlitEnd, transfer: &Transfer) {
         let vc = channel(command(transfer.kind, transfer.len));
-        self.push_many(vc, packet(transfer).flits(), true);
+        link.push_many(vc, packet(transfer).flits(), true);
     }
 }
 
@@ -184,7 +198,9 @@ mod tests {
             assert_eq!(packet.flits().len(), flits, "{kind:?} {len}");
             let (header, _) = Header::parse(packet.flits()[0]).unwrap();
             assert_eq!(header.destination(), 9);
-            let got = transfer(&header, packet.flits()).unwrap();
+            let Arrival::Whole(got) = transfer(&header, packet.flits()) else {
+                panic!("the packet is whole");
+            };
             assert_eq!((got.kind, got.name), (kind, sent.name));
             assert_eq!(got.len, len);
             if kind.is_request() {
@@ -197,7 +213,7 @@ mod tests {
             let mut damaged = packet.flits().to_vec();
             damaged[1] ^= 3;
             let damaged = transfer(&header, &damaged);
-            assert!(matches!(damaged, Err(Malformed::Damaged(found)) if found.kind == kind));
+            assert!(matches!(damaged, Arrival::Damaged(found) if found.kind == kind));
         }
     }
 }

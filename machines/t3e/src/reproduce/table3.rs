@@ -59,7 +59,7 @@ fn processor(number: u16) -> Result<Pe, String> {
     let config = PeConfig {
         number,
         nics: 2,
-        link,
+        links: vec![link],
         memory_bytes: 1 << 16,
         outstanding: E_REGISTERS,
         answers: TRANSFERS,
@@ -68,6 +68,7 @@ fn processor(number: u16) -> Result<Pe, String> {
             clock_ns: 0,
             first: true,
         },
+        seed: None,
     };
     Ok(Pe::new(config, Time::ZERO))
 }

@@ -120,13 +120,14 @@ impl Torus {
         let config = PeConfig {
             number: self.own_number(nic),
             nics: self.destinations.len() as u16,
-            link: self.ports(NodeRef::Processor(nic), runtime)?.remove(0).1,
+            links: vec![self.ports(NodeRef::Processor(nic), runtime)?.remove(0).1],
             memory_bytes: settings.memory_bytes,
             outstanding: self.outstanding(runtime.profile.unwrap_or(settings.profile)),
             // Responses have separate channels.
             answers: ANSWERS,
             timeout: Duration::from_ms(settings.request_timeout_ms),
             incarnation: runtime.incarnation,
+            seed: None,
         };
         Ok(Box::new(Pe::new(config, now)))
     }
