@@ -3,6 +3,7 @@
 mod dot;
 mod measures;
 mod overview;
+mod planes;
 mod svg;
 mod table;
 
@@ -48,7 +49,7 @@ pub fn drawing(torus: &Torus, part: Option<&str>) -> Result<String, DrawError> {
             false => Ok(overview::overview(torus)),
         };
     };
-    let planes = svg::planes(torus);
+    let planes = planes::planes(torus);
     let number = part.trim_start_matches("plane").trim_start();
     let number = number.trim_start_matches(['Z', 'z']).trim_start();
     match number.parse() {
