@@ -2,13 +2,12 @@
 //!
 //! [`Threads`] runs the partitions of a network in parallel. [`measure`] runs one load or several
 //! and adds figures of the host (wall time, memory). [`output`], [`json`], [`sweep`] and [`plot`]
-//! write the results. [`ready`] finds a topology by name.
+//! write the results.
 
 pub mod json;
 mod measure;
 pub mod output;
 pub mod plot;
-pub mod ready;
 mod record;
 pub mod sweep;
 mod threads;

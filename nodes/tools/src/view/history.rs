@@ -86,11 +86,11 @@ mod tests {
 
     use super::*;
     use crate::recording::header_of;
-    use crate::sim::ready;
+    use crate::description;
 
     #[test]
     fn browsers_that_come_late_and_those_that_stay_see_the_same() {
-        let network = ready::find("quickstart").unwrap();
+        let network = description::find("quickstart").unwrap();
         let header = header_of(&*network, "demo", 0);
         let mut history = History::new(&header);
         let mut states: [State; 2] = [State::new(&header), State::new(&header)];
