@@ -105,7 +105,7 @@ pub fn sizes_between_programs(plan: &Plan, largest: u32) -> Result<Vec<u32>, Doo
     let Some(first) = plan.sources.first() else {
         return Ok(Vec::new());
     };
-    let nic = attach(&LabDir::new(&plan.lab)?, &first.name, 0)?;
+    let nic = attach(&LabDir::new(&plan.lab)?, &first.name, stride(1))?;
     let (op, has) = (plan.program_op(), nic.operations());
     check_operation(op, has)?;
     let smallest = match op {
@@ -242,9 +242,7 @@ impl<'a> Run<'a> {
                 }
                 self.programs[source].nic.flush();
             }
-            if let (Some(receiver), Some(to)) = (&mut self.receiver, self.programs.last_mut()) {
-                any |= receiver.take(to, self.next_number, &mut self.result)?;
-            }
+            any |= self.receive(Receiver::take)?;
             let now = Instant::now();
             let is_done = self.programs[..self.sources]
                 .iter()
@@ -287,10 +285,20 @@ impl<'a> Run<'a> {
         let last = over.max(self.last_acknowledged);
         self.result.seconds = (last - begin).as_secs_f64();
         self.result.drain_seconds = over.elapsed().as_secs_f64();
-        if let (Some(receiver), Some(to)) = (&mut self.receiver, self.programs.last_mut()) {
-            receiver.end(to, self.next_number, &mut self.result)?;
+        self.receive(Receiver::end)
+    }
+
+    /// What the receiver does with its program, the number of the next message and the result.
+    fn receive<R: Default>(
+        &mut self,
+        act: impl FnOnce(&mut Receiver, &mut Program, u64, &mut RateResult) -> Result<R, DoorError>,
+    ) -> Result<R, RunError> {
+        match (&mut self.receiver, self.programs.last_mut()) {
+            (Some(receiver), Some(to)) => {
+                Ok(act(receiver, to, self.next_number, &mut self.result)?)
+            }
+            _ => Ok(R::default()),
         }
-        Ok(())
     }
 
     /// Programs with messages in flight.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use phitwire::nic::MAX_BLOCK_SIZE;
 use phitwire::nic::{Collective, MAX_BRANCHING};
 use phitwire_tools::cli::pages::{OTHER_CALLS, VERSION};
