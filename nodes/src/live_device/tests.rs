@@ -1,7 +1,7 @@
 //! Claims of a node, and faults.
 
-use phitwire::nic::{TrafficPattern, TrafficSpec};
 use phitwire::net::Runtime;
+use phitwire::nic::{TrafficPattern, TrafficSpec};
 use serde_json::{Value, json};
 
 use super::*;

@@ -9,11 +9,12 @@ mod measure;
 pub mod output;
 pub mod plot;
 mod record;
-pub mod sweep;
+pub(crate) mod sweep;
 mod threads;
 
-pub use measure::{
-    Estimate, LeastServed, Measured, OverSeeds, SeedRun, measure, peak_resident_bytes,
+pub use measure::measure;
+pub(crate) use measure::{
+    Estimate, LeastServed, Measured, OverSeeds, SeedRun, peak_resident_bytes,
 };
-pub use record::Record;
+pub(crate) use record::Record;
 pub use threads::Threads;

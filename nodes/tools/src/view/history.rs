@@ -85,8 +85,8 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::recording::header_of;
     use crate::description;
+    use crate::recording::header_of;
 
     #[test]
     fn browsers_that_come_late_and_those_that_stay_see_the_same() {
