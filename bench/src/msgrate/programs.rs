@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use phitwire::nic::{Destinations, RunPhase};
-use phitwire_client::door::{AtomicOp, Completion, Local, Operations, Remote, Status};
+use phitwire_client::door::hello::Operations;
+use phitwire_client::door::{AtomicOp, Completion, Local, Remote, Status};
 use phitwire_client::{Error, Nic};
 use phitwire_nodes::run_dir::LabDir;
 
