@@ -61,35 +61,23 @@ mod transfer_targets;
 mod virtual_handle;
 mod virtual_node;
 
-pub(crate) use amo_cache::{AMO_CACHE_ENTRIES, AmoUpdate};
-pub(crate) use block_transfer::{BlockError, BlockOperation, BlockTransfer, MAX_TRANSFER_BYTES};
-pub(crate) use bte::{CHANNELS, MAX_QUEUED_TRANSFERS};
-pub(crate) use collective::{
-    CollectiveCompletion, CollectiveFailure, CollectiveTree, Contribution, Join, JoinError,
-    TreeError, TreePosition,
-};
+pub(crate) use block_transfer::{BlockError, BlockOperation, BlockTransfer};
 pub use completion::Outcome;
-pub(crate) use completion::{Completion, Ended, Failure, TargetEvent};
+pub(crate) use completion::{Completion, Failure};
 pub use config::AriesNicConfig;
-pub(crate) use config::{AriesNicConfigBuilder, AriesNicConfigError};
-pub(crate) use counters::AriesNicCounters;
-pub(crate) use domain::{DOMAIN_ALIGNMENT, HANDLES, MAX_DOMAIN_BYTES, RegisterError};
 pub use domain::{Domain, Permissions};
 pub use node::AriesNic;
 pub(crate) use node::AriesNicEvent;
-pub(crate) use outstanding::MAX_OUTSTANDING;
 pub(crate) use phitwire::nic::{
-    Collective, CollectiveReport, CollectiveSpec, CollectiveSpecError, Number, Operand, Reduce,
+    Collective, CollectiveReport, CollectiveSpec,
 };
 pub use phitwire_framing::aries::flit::{NodeId, Routing};
 pub use phitwire_framing::aries::packet::{AmoOp, Operands, Status};
-pub(crate) use phitwire_framing::aries::packet::{MAX_DATA, Width};
-pub(crate) use receive::{MAX_ARRIVING, MAX_RECEIVES, Receive};
+pub(crate) use phitwire_framing::aries::packet::MAX_DATA;
+pub(crate) use receive::Receive;
 pub use request::Operation;
 pub(crate) use request::{Post, PostError, RemoteAddress};
 pub(crate) use traffic::RUN_DOMAIN;
-pub(crate) use transaction::{RemoteEvent, Ssid};
-pub(crate) use virtual_handle::{VIRTUAL_HANDLE_ENTRIES, VirtualHandleError, VirtualHandles};
 pub(crate) use virtual_node::Target;
 pub use virtual_node::VirtualNodes;
 

@@ -17,7 +17,7 @@
 use phitwire_framing::aries::flit::{Head, Routing};
 
 pub(crate) use super::draws::Loads;
-pub(crate) use super::ways::{Arrival, Choice, Decision, Refusal, WaySet};
+pub(crate) use super::ways::{Arrival, Choice, Decision, Refusal};
 pub use super::ways::{Way, Ways};
 
 use super::draws::HashDraws;

@@ -36,19 +36,18 @@ mod write;
 
 pub(crate) use arrangement::Arrangement;
 pub use check::check;
-pub(crate) use check::{Flaw, MAX_LOOKS, Walk, check_routes, endangered, is_deadlock_free, walk};
+pub(crate) use check::{check_routes, endangered};
 pub use generate::DragonflySpec;
 pub(crate) use generate::{DragonflySpecError, Generator};
-pub(crate) use inventory::{Bisection, Inventory};
-pub(crate) use model::{Classes, DragonflyLanes, DragonflySettings};
+pub(crate) use inventory::Inventory;
+pub(crate) use model::DragonflySettings;
 pub use model::{Dragonfly, DragonflyLink, Shape};
 pub(crate) use options::GENERATOR;
 pub use plan::LAB_DOMAIN;
-pub(crate) use plan::lab_key;
 pub use read::read;
 pub(crate) use ready::READY;
-pub(crate) use tables::{Faults, RouteReport, Routed};
-pub(crate) use wiring::{DragonflyWiring, Far};
+pub(crate) use tables::{Faults, Routed};
+pub(crate) use wiring::DragonflyWiring;
 pub use write::write;
 
 #[cfg(test)]

@@ -13,8 +13,6 @@ pub(crate) mod sweep;
 mod threads;
 
 pub use measure::measure;
-pub(crate) use measure::{
-    Estimate, LeastServed, Measured, OverSeeds, SeedRun, peak_resident_bytes,
-};
+pub(crate) use measure::Measured;
 pub(crate) use record::Record;
 pub use threads::Threads;
