@@ -28,6 +28,7 @@
 //! | `phitwire-nodes` | routers and network interfaces as processes | phitwire, client |
 //! | `phitwire-tools` | the commands, for any list of machines | nodes |
 //! | `phitwire-bench` | measuring commands, and the `phitwire` binary | tools, machines |
+//! | `phitwire-lab` | labs on loopback, for tests of commands | |
 //! | `phitwire-toy` | a machine outside the list, as an example | bench |
 //!
 //! # Modules

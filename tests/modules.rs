@@ -9,18 +9,21 @@ use std::fs;
 use std::path::Path;
 
 /// Crates by their source folders.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 10] = [
     "src",
     "framing/src",
     "machines/aries/src",
     "machines/blackwidow/src",
     "machines/t3e/src",
+    "client/src",
+    "nodes/src",
+    "nodes/tools/src",
     "bench/src",
     "fabric/src",
 ];
 
-/// Folders of modules that import each other, with the path that such imports begin with.
-const ENGINE: (&str, &str) = ("fabric/src/engine", "super::");
+/// A folder of modules that import each other, and its path in the crate.
+const ENGINE: (&str, &str) = ("fabric/src/engine", "crate::engine::");
 
 /// The modules that each module imports.
 type Imports = BTreeMap<String, BTreeSet<String>>;
@@ -40,12 +43,18 @@ fn product(text: &str) -> String {
 
 /// The modules that `code` names after `start`, such as `crate::`.
 fn imported(code: &str, start: &str) -> Vec<String> {
-    let word = |text: &str| -> String {
-        let is_word = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
-        text.trim_start().chars().take_while(is_word).collect()
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let word = |text: &str| {
+        text.trim_start()
+            .split(|c| !is_word(c))
+            .next()
+            .map(str::to_owned)
     };
+    let word = |text: &str| word(text).unwrap_or_default();
+    let is_whole = |at: &usize| !code[..*at].ends_with(|c| is_word(c) || c == ':');
     let mut found = Vec::new();
-    for (at, start) in code.match_indices(start) {
+    let starts = code.match_indices(start);
+    for (at, start) in starts.filter(|(at, _)| is_whole(at)) {
         let rest = &code[at + start.len()..];
         let Some(group) = rest.strip_prefix('{') else {
             found.push(word(rest));
@@ -79,46 +88,80 @@ fn is_of_tests(path: &Path) -> bool {
     })
 }
 
-/// Adds the imports of the sources below `path`, which begin with `start`, to those of `module`.
-fn read(path: &Path, module: &str, start: &str, imports: &mut Imports) {
+/// Adds the imports of the sources below `path` to those of `module`. Imports begin with `start`,
+/// or with `supers`, which leads from the file of a module to the parent of all modules.
+fn read(path: &Path, module: &str, (start, supers): (&str, &str), imports: &mut Imports) {
     if is_of_tests(path) {
         return;
     }
     if path.is_dir() {
         for entry in fs::read_dir(path).expect("a folder of sources") {
-            read(&entry.expect("an entry").path(), module, start, imports);
+            let entry = entry.expect("an entry").path();
+            let supers = match entry.file_name().is_some_and(|name| name == "mod.rs") {
+                true => supers,
+                false => &format!("super::{supers}"),
+            };
+            read(&entry, module, (start, supers), imports);
         }
     } else if path.extension().is_some_and(|extension| extension == "rs") {
         let text = fs::read_to_string(path).expect("a source file");
+        let code = product(&text);
         let of = imports.entry(module.to_owned()).or_default();
-        of.extend(
-            imported(&product(&text), start)
-                .into_iter()
-                .filter(|name| name != module),
-        );
+        let names = [start, supers].map(|start| imported(&code, start));
+        of.extend(names.concat().into_iter().filter(|name| name != module));
     }
 }
 
-/// The imports between the modules of a crate, excluding its root.
+/// The imports of the items of a crate's root, each as if it were a module.
+fn read_root(text: &str, modules: &BTreeSet<String>, imports: &mut Imports) {
+    let code = product(text);
+    let kinds = ["const", "static", "fn", "struct", "enum", "type", "trait"];
+    let mut item: Option<String> = None;
+    for line in code.lines() {
+        if !line.starts_with([' ', '}', ')']) && !line.is_empty() {
+            let words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+            let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+            let head = &words[..words.len().min(4)];
+            let kind = head.iter().rposition(|word| kinds.contains(word));
+            item = kind
+                .and_then(|kind| words.get(kind + 1))
+                .map(|name| (*name).to_owned());
+        }
+        if let Some(item) = &item {
+            let named = |module: &&String| line.contains(&format!("{module}::"));
+            let of = imports.entry(item.clone()).or_default();
+            of.extend(modules.iter().filter(named).cloned());
+        }
+    }
+}
+
+/// The imports between the modules of a crate.
 fn imports_of(folder: &str) -> Imports {
     imports_from((folder, "crate::"))
 }
 
-/// The imports between the modules of a folder that begin with `start`, excluding its root.
+/// The imports between the modules of a folder, whose path in its crate is `start`, and the items
+/// of its root.
 fn imports_from((folder, start): (&str, &str)) -> Imports {
     let mut imports = Imports::new();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    for entry in fs::read_dir(root).expect("a crate") {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    for entry in fs::read_dir(&folder).expect("a crate") {
         let path = entry.expect("an entry").path();
         let module = path.file_stem().and_then(|stem| stem.to_str());
         let module = module.expect("a plain name").to_owned();
         if !["lib", "main", "bin", "mod"].contains(&&*module) {
-            read(&path, &module, start, &mut imports);
+            read(&path, &module, (start, "super::"), &mut imports);
         }
     }
     let modules: BTreeSet<String> = imports.keys().cloned().collect();
+    for root in ["lib.rs", "mod.rs"] {
+        if let Ok(text) = fs::read_to_string(folder.join(root)) {
+            read_root(&text, &modules, &mut imports);
+        }
+    }
+    let known: BTreeSet<String> = imports.keys().cloned().collect();
     for of in imports.values_mut() {
-        of.retain(|name| modules.contains(name));
+        of.retain(|name| known.contains(name));
     }
     imports
 }
@@ -190,9 +233,23 @@ fn a_cycle_is_found() {
     let mut imports = imports_of("src");
     assert!(imports["sim"].contains("link"), "{imports:?}");
     let code = product(
-        "use crate::{kit::Pipe, sim::{World, Wire}};\n// crate::trace\nlet a = crate::net::read();\n",
+        "use crate::{kit::Pipe, sim::{World, Wire}};\n// crate::trace\nlet a = crate::net::read();\n\
+         use super::nic;\nuse super::super::chip;\n",
     );
     assert_eq!(imported(&code, "crate::"), ["kit", "sim", "net"]);
+    assert_eq!(imported(&code, "super::"), ["nic", "super"]);
+    assert_eq!(imported(&code, "super::super::"), ["chip"]);
+    let mut root = Imports::new();
+    let modules = imports.keys().cloned().collect();
+    read_root(
+        "pub const A: B = kit::A;\n\npub use sim::C;\n",
+        &modules,
+        &mut root,
+    );
+    assert_eq!(
+        root,
+        Imports::from([("A".to_owned(), BTreeSet::from(["kit".to_owned()]))])
+    );
     let link = imports.get_mut("link").expect("a module");
     link.extend(imported(&code, "crate::"));
     let found = cycle(imports);

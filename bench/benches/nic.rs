@@ -5,7 +5,7 @@ use std::time::{Duration as RealTime, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use joined::{Joined, links};
-use phitwire::device::{Device, DeviceEvent};
+use phitwire::device::{Device, DeviceEvent, capability};
 use phitwire::link::{LinkConfig, LinkStandard};
 use phitwire::nic::{Operation, TrafficPattern, TrafficSpec};
 use phitwire::node::Node;
@@ -104,7 +104,9 @@ impl Pair {
             ..TrafficSpec::default()
         };
         let begin = Instant::now();
-        let source = self.nics.ends[0].need_traffic_mut().expect("it makes some");
+        let source = self.nics.ends[0]
+            .need::<capability::Traffic>()
+            .expect("it makes some");
         source
             .start(self.nics.now, spec)
             .expect("no run is going on");
@@ -113,7 +115,7 @@ impl Pair {
         }
         let took = begin.elapsed();
         let reports = self.nics.ends.each_ref().map(|nic| {
-            let traffic = nic.need_traffic().expect("it makes some");
+            let traffic = nic.traffic().expect("it makes some");
             traffic.report(Some(self.run))
         });
         let [report, other] = reports;

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use phitwire::device::{Device, Kind};
+use phitwire::device::{Device, Kind, capability};
 use phitwire::nic::RunPhase;
 use phitwire::time::Time;
 use serde_json::{Value, json};
@@ -69,12 +69,13 @@ impl Holding {
     /// Claims `device` for `holder`, connected as `client`.
     pub(crate) fn claim(
         &mut self,
-        device: &dyn Device,
+        device: &mut dyn Device,
         client: ClientId,
         holder: Holder,
     ) -> Result<Value, Refusal> {
-        let traffic = device.need_traffic();
+        let traffic = device.need::<capability::Traffic>();
         let traffic = traffic.map_err(|error| Refusal::from(error.to_string()))?;
+        let latest = traffic.report(None).map_or(0, |report| report.run);
         self.may_start(client)?;
         if self.now.is_none()
             && let Some(course) = going_on(device).next()
@@ -82,7 +83,6 @@ impl Holding {
             return Err(self.busy(course));
         }
         self.now = Some((client, holder));
-        let latest = traffic.report(None).map_or(0, |report| report.run);
         Ok(json!({ "latest_run": latest }))
     }
 
@@ -124,11 +124,11 @@ impl Holding {
     /// Claims a barrier unit of `device` for `holder`, connected as `client`.
     pub(crate) fn claim_unit(
         &mut self,
-        device: &dyn Device,
+        device: &mut dyn Device,
         (client, unit): (ClientId, u8),
         holder: Holder,
     ) -> Result<Value, Refusal> {
-        let barriers = device.need_barriers();
+        let barriers = device.need::<capability::Barriers>();
         let barriers = barriers.map_err(|error| Refusal::from(error.to_string()))?;
         if unit >= barriers.units() {
             return Err(format!(
@@ -189,106 +189,5 @@ impl Holding {
                 }
             }
         }
-    }
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use crate::control::Request;
-    use crate::live_device::LiveDevice;
-    use phitwire::net::Runtime;
-    use phitwire::node::Node;
-
-    const NOW: Time = Time::ZERO;
-
-    /// A NIC whose link has no peer.
-    pub(crate) fn device() -> LiveDevice {
-        let network = phitwire_machines::CATALOGUE
-            .generate("r1-32")
-            .expect("a name")
-            .expect("a valid configuration");
-        let nic = network.device("nic0", &Runtime::new("lab", 1), NOW);
-        LiveDevice::new(nic.expect("a valid NIC"), 1)
-    }
-
-    fn claim(device: &mut LiveDevice, client: ClientId) -> Result<Value, Refusal> {
-        let holder = Holder {
-            tool: "tool".to_owned(),
-            pid: client as u32,
-        };
-        device.answer(NOW, client, Request::Claim(holder))
-    }
-
-    fn start(device: &mut LiveDevice, client: ClientId, run: u64) -> Result<Value, Refusal> {
-        let spec = json!({ "run": run, "pattern": { "list": { "destinations": [1] } } });
-        let answer = device.answer(NOW, client, Request::TrafficStart { spec });
-        device.advance(NOW);
-        answer
-    }
-
-    fn phase(device: &mut LiveDevice, run: Option<u64>) -> Value {
-        let report = device.answer(NOW, 99, Request::TrafficStatus { run });
-        report.expect("the run exists")["phase"].clone()
-    }
-
-    #[test]
-    fn who_claims_keeps_it_until_the_connection_ends() {
-        let mut device = device();
-        assert_eq!(claim(&mut device, 1), Ok(json!({ "latest_run": 0 })));
-        assert_eq!(claim(&mut device, 1), Ok(json!({ "latest_run": 0 })));
-        for refused in [claim(&mut device, 2), start(&mut device, 2, 5)] {
-            let refusal = refused.expect_err("another client holds it");
-            assert_eq!(refusal.code, Some(Code::Taken));
-            assert_eq!(refusal.text, "tool (process 1) holds this NIC");
-        }
-        start(&mut device, 1, 5).expect("the holder may start");
-        // The disconnect of another client changes nothing.
-        device.client_gone(NOW, 2);
-        device.advance(NOW);
-        assert_eq!(phase(&mut device, None), "opening");
-        assert!(claim(&mut device, 2).is_err());
-
-        device.client_gone(NOW, 1);
-        device.advance(NOW);
-        assert_eq!(
-            phase(&mut device, Some(5)),
-            "draining",
-            "the run ends on its own"
-        );
-        let refusal = claim(&mut device, 2).expect_err("its last responses are pending");
-        assert_eq!(refusal.code, Some(Code::Ending));
-        assert_eq!(refusal.run, Some((RunKind::Traffic, 5)));
-        assert!(
-            refusal
-                .text
-                .contains("whose holder tool (process 1) has disconnected"),
-            "{refusal}"
-        );
-    }
-
-    #[test]
-    fn a_run_that_nobody_keeps_is_in_the_way() {
-        let mut device = device();
-        start(&mut device, 1, 5).expect("no client holds it");
-        device.client_gone(NOW, 1);
-        device.advance(NOW);
-        assert_eq!(
-            phase(&mut device, None),
-            "opening",
-            "a run started by hand continues"
-        );
-        let refusal = claim(&mut device, 2).expect_err("the run is in the way");
-        assert_eq!(refusal.code, Some(Code::Busy));
-        assert_eq!(refusal.run, Some((RunKind::Traffic, 5)));
-    }
-
-    #[test]
-    fn what_is_not_known_is_said_by_a_code() {
-        let mut device = device();
-        let unknown = device.answer(NOW, 1, Request::TrafficStatus { run: Some(7) });
-        assert_eq!(unknown.expect_err("no run").code, Some(Code::UnknownRun));
-        let other = device.answer(NOW, 1, Request::Quiesce { hold_ms: 0 });
-        assert_eq!(other.expect_err("no router").code, None);
     }
 }

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::str::FromStr;
 
 use phitwire::counters;
-use phitwire::device::{Device, DeviceError};
+use phitwire::device::{Device, DeviceError, capability};
 use phitwire::net::LinkAddresses;
 use phitwire::nic::{DatagramError, Datagrams, MOST_DATAGRAM_BYTES, NoRoom, RemotePuts};
 use phitwire::time::Time;
@@ -135,7 +135,7 @@ impl IpDoor {
                 processors,
             });
         }
-        let puts = device.need_remote_puts()?;
+        let puts = device.need::<capability::Puts>()?;
         let datagrams = Datagrams::new(processors, config.nonce.into(), puts)?;
         Ok(Self {
             tun: Some(Tun::open(DEVICE).map_err(OpenError::Tun)?),

@@ -31,18 +31,18 @@
 
 pub mod clock;
 pub mod control;
-pub mod door;
+mod door;
 pub mod driver;
 mod holding;
 pub mod home;
 pub mod io;
 pub mod ip;
-pub mod live_device;
+mod live_device;
 pub mod nearest;
-pub mod noise;
+mod noise;
 pub mod output;
 pub mod process;
 pub mod run_dir;
 pub mod stop;
-pub mod throttle;
+mod throttle;
 pub mod wires;

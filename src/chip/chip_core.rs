@@ -127,7 +127,7 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
         None
     }
     /// The chip's route predictions, if it can make them.
-    fn outlook(_: &Chip<Self>) -> Option<&dyn Outlooks> {
+    fn outlook(_: &mut Chip<Self>) -> Option<&mut dyn Outlooks> {
         None
     }
     /// The chip's route tables, if they can be replaced while it runs.

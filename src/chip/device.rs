@@ -84,7 +84,7 @@ impl<C: ChipCore> Device for Chip<C> {
         self.core_mut().watch().is_some().then_some(self as _)
     }
 
-    fn outlook(&self) -> Option<&dyn Outlooks> {
+    fn outlook(&mut self) -> Option<&mut dyn Outlooks> {
         C::outlook(self)
     }
 

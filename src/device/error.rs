@@ -13,28 +13,11 @@ use crate::node::PortId;
 pub enum DeviceError {
     #[error("a {kind} has no register {register}")]
     NoRegisters { kind: Kind, register: String },
-    #[error("this {0} has no replaceable route tables")]
-    NoTables(Kind),
-    #[error("this {0} cannot watch packets; only routers can")]
-    NoTracing(Kind),
-    #[error("this {0} cannot report routes")]
-    NoOutlook(Kind),
-    #[error("this {0} cannot send probes; only NICs can")]
-    NoProbes(Kind),
+    /// The device lacks a [`Capability`](super::Capability), whose message this is.
+    #[error("{}", .1.replace("KIND", .0.name()))]
+    Lacks(Kind, &'static str),
     #[error(transparent)]
     Probe(#[from] ProbeError),
-    #[error("a {0} cannot generate traffic")]
-    NoTraffic(Kind),
-    #[error("this {0} has no collective engine")]
-    NoCollectives(Kind),
-    #[error("this {0} cannot send puts for local programs")]
-    NoPuts(Kind),
-    #[error("this {0} has no door for local programs")]
-    NoDoor(Kind),
-    #[error("this {0} has no barrier units")]
-    NoBarriers(Kind),
-    #[error("this {0} cannot send maintenance packets")]
-    NoRemoteRegisters(Kind),
     #[error("{register}: no maintenance packet can take this path")]
     Unreachable { register: String },
     #[error("port {0} has no link")]

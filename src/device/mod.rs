@@ -11,6 +11,7 @@
 mod abilities;
 mod account;
 mod break_link;
+pub mod capability;
 mod error;
 mod event;
 pub mod pipeline;
@@ -29,6 +30,7 @@ pub use abilities::{
 };
 pub use account::NodeAccount;
 pub use break_link::break_link;
+pub use capability::Capability;
 pub use error::DeviceError;
 pub use event::{DeviceEvent, EventKind, OwnEvent};
 pub use pipeline::PipelineReport;
@@ -186,7 +188,7 @@ pub trait Device: DeviceNode {
     }
 
     /// The route predictions of a router that can make them.
-    fn outlook(&self) -> Option<&dyn Outlooks> {
+    fn outlook(&mut self) -> Option<&mut dyn Outlooks> {
         None
     }
 
@@ -278,118 +280,13 @@ impl dyn Device {
         self.registers().ok_or(error)
     }
 
-    /// [`Device::remote_registers`].
+    /// The interface of any other capability.
     ///
     /// # Errors
-    /// [`DeviceError::NoRemoteRegisters`].
-    pub fn need_remote_registers(&mut self) -> Result<&mut dyn RemoteRegisters, DeviceError> {
-        let error = DeviceError::NoRemoteRegisters(self.kind());
-        self.remote_registers().ok_or(error)
-    }
-
-    /// [`Device::remote_puts`].
-    ///
-    /// # Errors
-    /// [`DeviceError::NoPuts`].
-    pub fn need_remote_puts(&mut self) -> Result<&mut dyn RemotePuts, DeviceError> {
-        let error = DeviceError::NoPuts(self.kind());
-        self.remote_puts().ok_or(error)
-    }
-
-    /// [`Device::local_port`].
-    ///
-    /// # Errors
-    /// [`DeviceError::NoDoor`].
-    pub fn need_local_port(&mut self) -> Result<&mut dyn LocalPort, DeviceError> {
-        let error = DeviceError::NoDoor(self.kind());
-        self.local_port().ok_or(error)
-    }
-
-    /// [`Device::barriers`].
-    ///
-    /// # Errors
-    /// [`DeviceError::NoBarriers`].
-    pub fn need_barriers(&self) -> Result<&dyn BarrierRuns, DeviceError> {
-        self.barriers().ok_or(DeviceError::NoBarriers(self.kind()))
-    }
-
-    /// [`Device::barriers_mut`].
-    ///
-    /// # Errors
-    /// [`DeviceError::NoBarriers`].
-    pub fn need_barriers_mut(&mut self) -> Result<&mut dyn BarrierRuns, DeviceError> {
-        let error = DeviceError::NoBarriers(self.kind());
-        self.barriers_mut().ok_or(error)
-    }
-
-    /// [`Device::tracing`].
-    ///
-    /// # Errors
-    /// [`DeviceError::NoTracing`].
-    pub fn need_tracing(&mut self) -> Result<&mut dyn Tracing, DeviceError> {
-        let error = DeviceError::NoTracing(self.kind());
-        self.tracing().ok_or(error)
-    }
-
-    /// [`Device::outlook`].
-    ///
-    /// # Errors
-    /// [`DeviceError::NoOutlook`].
-    pub fn need_outlook(&self) -> Result<&dyn Outlooks, DeviceError> {
-        self.outlook().ok_or(DeviceError::NoOutlook(self.kind()))
-    }
-
-    /// [`Device::probes`].
-    ///
-    /// # Errors
-    /// [`DeviceError::NoProbes`].
-    pub fn need_probes(&mut self) -> Result<&mut dyn Probes, DeviceError> {
-        let error = DeviceError::NoProbes(self.kind());
-        self.probes().ok_or(error)
-    }
-
-    /// [`Device::rerouting`].
-    ///
-    /// # Errors
-    /// [`DeviceError::NoTables`].
-    pub fn need_rerouting(&mut self) -> Result<&mut dyn Rerouting, DeviceError> {
-        let error = DeviceError::NoTables(self.kind());
-        self.rerouting().ok_or(error)
-    }
-
-    /// [`Device::traffic`].
-    ///
-    /// # Errors
-    /// [`DeviceError::NoTraffic`].
-    pub fn need_traffic(&self) -> Result<&dyn TrafficRuns, DeviceError> {
-        self.traffic().ok_or(DeviceError::NoTraffic(self.kind()))
-    }
-
-    /// [`Device::traffic_mut`].
-    ///
-    /// # Errors
-    /// [`DeviceError::NoTraffic`].
-    pub fn need_traffic_mut(&mut self) -> Result<&mut dyn TrafficRuns, DeviceError> {
-        let error = DeviceError::NoTraffic(self.kind());
-        self.traffic_mut().ok_or(error)
-    }
-
-    /// [`Device::collectives`].
-    ///
-    /// # Errors
-    /// [`DeviceError::NoCollectives`].
-    pub fn need_collectives(&self) -> Result<&dyn CollectiveRuns, DeviceError> {
-        self.collectives()
-            .ok_or(DeviceError::NoCollectives(self.kind()))
-    }
-
-    /// [`Device::collectives_mut`].
-    ///
-    /// # Errors
-    /// [`DeviceError::NoCollectives`].
-    pub fn need_collectives_mut(&mut self) -> Result<&mut dyn CollectiveRuns, DeviceError> {
-        let error = DeviceError::NoCollectives(self.kind());
-        self.collectives_mut().ok_or(error)
+    /// [`DeviceError::Lacks`].
+    pub fn need<C: Capability>(&mut self) -> Result<C::Interface<'_>, DeviceError> {
+        let kind = self.kind();
+        C::of(self).ok_or(DeviceError::Lacks(kind, C::LACK))
     }
 }
 

@@ -10,7 +10,7 @@ use thiserror::Error;
 pub use self::barriers::BarrierError;
 use super::check::{Allowance, Violation, check_collectives, check_direction, check_messages};
 use super::fabric::{ConnectError, Direction, Fabric, LinkId, LinkSpec, NodeId};
-use crate::device::{BarrierRuns, Device, DeviceError, LinkView};
+use crate::device::{BarrierRuns, Device, DeviceError, LinkView, capability};
 use crate::net::PlanError;
 use crate::net::{End, Network, NodeRef, Runtime};
 use crate::nic::{CollectiveReport, CollectiveSpec};
@@ -224,7 +224,9 @@ impl<L: Network> World<L> {
             let number = self.number(node);
             if number.is_some_and(|number| spec.processors.contains(&number)) {
                 self.fabric.command(node, |device, now| {
-                    device.need_traffic_mut()?.start(now, spec.clone())
+                    device
+                        .need::<capability::Traffic>()?
+                        .start(now, spec.clone())
                 })?;
             }
         }
@@ -234,13 +236,15 @@ impl<L: Network> World<L> {
     /// Starts a run of collective operations on every participant.
     ///
     /// # Errors
-    /// [`DeviceError::Collectives`]; [`DeviceError::NoCollectives`] if the machine has none.
+    /// [`DeviceError::Collectives`]; [`DeviceError::Lacks`] if the machine has none.
     pub(crate) fn start_collectives(&mut self, spec: &CollectiveSpec) -> Result<(), DeviceError> {
         for node in self.nics() {
             let number = self.number(node);
             if number.is_some_and(|number| spec.nics.contains(&number.into())) {
                 self.fabric.command(node, |device, now| {
-                    device.need_collectives_mut()?.start(now, spec.clone())
+                    device
+                        .need::<capability::Collectives>()?
+                        .start(now, spec.clone())
                 })?;
             }
         }

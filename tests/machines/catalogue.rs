@@ -4,6 +4,8 @@ use phitwire::catalogue::{Catalogue, Machine};
 use phitwire_framing::carrier::lane_layout::LaneLayout;
 use phitwire_machines::MACHINES;
 
+use super::both;
+
 /// The catalogue of all machines and the toy machine with some parts of its own.
 fn with(change: impl FnOnce(&mut Machine)) -> Catalogue {
     let mut toy = Machine {
@@ -26,6 +28,29 @@ fn all_machines_and_the_toy_are_distinct() {
     assert_eq!(catalogue.machines().len(), MACHINES.len() + 1);
     for machine in catalogue.machines() {
         assert!(!machine.frames.is_empty() && !machine.generators.is_empty());
+    }
+}
+
+/// A machine that does not list the frames of its links is not warned of other machines' codes.
+#[test]
+fn links_carry_the_frames_that_their_machine_lists() {
+    let catalogue = with(|_| {});
+    for machine in catalogue.machines() {
+        let ready = machine.ready.iter();
+        let ready = ready.map(|(name, text)| catalogue.read(name, text).expect(name));
+        let ring = (machine.networks.word == "ring").then(|| catalogue.generate("ring-3"));
+        let ring = ring.flatten().map(|ring| ring.expect("a ring"));
+        let mut links = 0;
+        for network in ready.chain(ring) {
+            let devices = both(&*network);
+            for (_, link) in devices.iter().flat_map(|device| device.links()) {
+                let kind = link.lane_layout().kind();
+                let is_listed = machine.frames.iter().any(|frame| frame.kind() == kind);
+                assert!(is_listed, "{}: {kind:?}", network.name());
+                links += 1;
+            }
+        }
+        assert!(links > 0, "{}", machine.networks.word);
     }
 }
 

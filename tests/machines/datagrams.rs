@@ -1,6 +1,7 @@
 //! Datagrams between NICs of every machine, through its routers.
 
 use super::{blackwidow_network, dragonfly};
+use phitwire::device::capability;
 use phitwire::net::Network;
 use phitwire::nic::{Datagrams, MOST_DATAGRAM_BYTES, RemotePuts};
 use phitwire::node::Node as _;
@@ -40,7 +41,9 @@ impl<L: Network> Post<L> {
     fn with<R>(&mut self, nic: usize, act: impl FnOnce(&mut dyn RemotePuts) -> R) -> R {
         let id = self.nics[nic];
         self.world.fabric.command(id, |device, _| {
-            act(device.need_remote_puts().expect("network interfaces put"))
+            act(device
+                .need::<capability::Puts>()
+                .expect("network interfaces put"))
         })
     }
 
@@ -52,7 +55,7 @@ impl<L: Network> Post<L> {
         for (nic, end) in self.ends.iter_mut().enumerate() {
             let id = self.nics[nic];
             self.world.fabric.command(id, |device, now| {
-                let puts = device.need_remote_puts().expect("it had them");
+                let puts = device.need::<capability::Puts>().expect("it had them");
                 end.hear(now, puts);
                 while let Some(bytes) = end.receive(puts, &mut room) {
                     arrived.push((nic, room[..bytes].to_vec()));

@@ -5,6 +5,7 @@ use phitwire_framing::door::{Access, AtomicOp, Completion, Local, Remote, Reques
 
 use super::local::{BYTES, JOB, Lab, processor_of};
 use super::{blackwidow_network, dragonfly};
+use phitwire::device::capability;
 use phitwire::net::Network;
 use phitwire::nic::local::Taken;
 use phitwire::nic::{MAX_WINDOWS, PutEnd};
@@ -339,14 +340,14 @@ fn no_more_than_loads_and_stores(network: impl Network, has_atomics: bool) {
     pair.lab.begin(pair.here, 77, put(at, 0, &data));
     let id = pair.lab.nics[0];
     let name = pair.lab.world.fabric.command(id, |device, now| {
-        let puts = device.need_remote_puts().expect("it puts");
+        let puts = device.need::<capability::Puts>().expect("it puts");
         let name = puts.put(now, processor, 1 << 12, &data, false);
         device.advance(now);
         name.expect("there is room")
     });
     pair.lab.run(Duration::from_ms(1));
     let ends = pair.lab.world.fabric.command(id, |device, _| {
-        let puts = device.need_remote_puts().expect("it puts");
+        let puts = device.need::<capability::Puts>().expect("it puts");
         std::iter::from_fn(|| puts.put_ended()).collect::<Vec<_>>()
     });
     assert_eq!(ends, [(name, PutEnd::Done)]);

@@ -8,6 +8,7 @@ use phitwire_framing::door::{
 };
 
 use super::dragonfly;
+use phitwire::device::capability;
 use phitwire::nic::local::{Client, LocalPort, Taken, key_of};
 use phitwire::nic::{MAX_WINDOWS, Window};
 use phitwire::node::Node as _;
@@ -89,7 +90,10 @@ impl<L: phitwire::net::Network> Lab<L> {
     ) -> R {
         let id = self.nics[nic];
         self.world.fabric.command(id, |device, now| {
-            let result = act(device.need_local_port().expect("it has a door"), now);
+            let result = act(
+                device.need::<capability::Door>().expect("it has a door"),
+                now,
+            );
             device.advance(now);
             result
         })

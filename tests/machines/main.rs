@@ -87,20 +87,20 @@ fn what_a_device_cannot_do_is_said_alike() {
         let name = RegisterName::Name("chip.id");
         let refused = text(nic.need_registers(name).map(drop));
         assert_eq!(refused, "a nic has no register chip.id");
-        let refused = text(nic.need_rerouting().map(drop));
+        let refused = text(nic.need::<capability::Tables>().map(drop));
         assert!(
             refused.contains("this nic has no replaceable route tables"),
             "{refused}"
         );
-        let refused = text(router.need_traffic().map(drop));
+        let refused = text(router.need::<capability::Traffic>().map(drop));
         assert_eq!(refused, "a router cannot generate traffic");
-        let refused = text(router.need_collectives_mut().map(drop));
+        let refused = text(router.need::<capability::Collectives>().map(drop));
         assert_eq!(refused, "this router has no collective engine");
-        assert!(nic.need_traffic_mut().is_ok() && router.need_registers(name).is_ok());
+        assert!(nic.need::<capability::Traffic>().is_ok() && router.need_registers(name).is_ok());
     }
-    assert!(blackwidow()[0].need_collectives().is_err());
-    assert!(aries()[0].need_collectives().is_ok());
-    assert!(blackwidow()[1].need_rerouting().is_err());
+    assert!(blackwidow()[0].need::<capability::Collectives>().is_err());
+    assert!(aries()[0].need::<capability::Collectives>().is_ok());
+    assert!(blackwidow()[1].need::<capability::Tables>().is_err());
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn links_suffer_what_their_machine_lets_them() {
 #[test]
 fn tables_of_another_topology_are_refused_whole() {
     let [_, mut router] = aries();
-    let router = router.need_rerouting().unwrap();
+    let router = router.need::<capability::Tables>().unwrap();
     let (tables, digest) = (router.tables(), router.routing().digest);
     let spoilt = |spoil: fn(&mut Value)| {
         let mut other = tables.clone();

@@ -2,6 +2,7 @@
 //! processes: nothing that the wires carried is lost or times out.
 
 use super::dragonfly;
+use phitwire::device::capability;
 use phitwire::link::LinkEvent;
 use phitwire::net::Network;
 use phitwire::nic::TrafficSpec;
@@ -112,7 +113,10 @@ impl<L: Network> Standstills<L> {
         }
         for nic in self.world.nics() {
             self.world.fabric.command(nic, |device, _| {
-                device.need_traffic_mut().expect("it has runs").stop();
+                device
+                    .need::<capability::Traffic>()
+                    .expect("it has runs")
+                    .stop();
             });
         }
         assert!(self.world.finish(1, MS.times(60_000)), "the run ends");

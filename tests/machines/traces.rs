@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use phitwire::device::capability;
 use phitwire::net::{End, Followed, Hop, Network, NodeRef, Peers, Runtime, Way};
 use phitwire::sim::direct::{
     Config, CycleModel, Found, Load, Message, Serial, Simulation, Traced, Traffic, Warmup,
@@ -21,7 +22,10 @@ fn routed(network: &dyn Network, node: NodeRef) -> u32 {
     let mut device = network
         .device(&name, &runtime, Time::ZERO)
         .expect("a device");
-    device.need_probes().expect("it probes").routed_number()
+    device
+        .need::<capability::Probing>()
+        .expect("it probes")
+        .routed_number()
 }
 
 /// The first and the last NIC.

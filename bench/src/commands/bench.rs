@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use std::ffi::OsString;
 
-use crate::msgrate::{ControlLab, RealClock, RunError, run_number};
+use crate::msgrate::{ControlLab, RealClock, run_number};
 use crate::plot;
 use crate::suite::collective::CollectiveSuite;
 use crate::suite::goodput::{self, GoodputRow};
-use crate::suite::point::{PointRow, PointSuite, nics_of};
-use crate::suite::programs::ProgramSuite;
+use crate::suite::point::{PointRow, PointSuite};
 use crate::suite::units::UnitSuite;
 use crate::suite::{
     Benchmark, Ending, FileOptions, GoodputOptions, Options, collective_row, goodput_row, head,
@@ -35,7 +34,6 @@ pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
     }
     let options = Options::parse_from(arguments);
     Ending::status(match &options.benchmark {
-        benchmark if benchmark.by_programs().is_some() => programs(benchmark),
         Benchmark::Barrier(barrier) if !barrier.unit.is_empty() => units(&options.benchmark),
         Benchmark::Eureka(_) => units(&options.benchmark),
         Benchmark::Goodput(losses) => over_losses(&options.benchmark, losses),
@@ -121,40 +119,6 @@ fn point(benchmark: &Benchmark) -> Result<Ending> {
     drop(table);
     leave(benchmark, &who, &rows)?;
     // Print the rows measured before an error.
-    if common.json {
-        say_json(&rows)?;
-    } else if !rows.is_empty() {
-        say(&verdict(&rows))?;
-    }
-    ending.into_diagnostic()
-}
-
-fn programs(benchmark: &Benchmark) -> Result<Ending> {
-    let Some(options) = benchmark.by_programs() else {
-        unreachable!("the caller has checked this");
-    };
-    let (stop, common) = (Stop::at_signals().into_diagnostic()?, benchmark.common());
-    let nics = nics_of(&mut ControlLab::new(&common.lab)).into_diagnostic()?;
-    let [Some(first), Some(last)] = [nics.first(), nics.last()] else {
-        return Err(RunError::Alone(common.lab.clone())).into_diagnostic();
-    };
-    let ends = [&options.from, &options.to];
-    let ends = [
-        ends[0].as_ref().unwrap_or(first).clone(),
-        ends[1].as_ref().unwrap_or(last).clone(),
-    ];
-    let files = benchmark.files();
-    plot::check(&[&files.plot, &files.hgrm]).into_diagnostic()?;
-    let mut suite = ProgramSuite::new(benchmark, options, ends).into_diagnostic()?;
-    let who = suite.describe();
-    let mut table = Table::new(benchmark, &who, None);
-    let mut rows = Vec::new();
-    let ending = suite.run(&stop, |row| {
-        table.row(point_row(row));
-        rows.push(row.clone());
-    });
-    drop(table);
-    leave(benchmark, &who, &rows)?;
     if common.json {
         say_json(&rows)?;
     } else if !rows.is_empty() {

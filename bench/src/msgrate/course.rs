@@ -105,7 +105,8 @@ impl<'a> Course<'a> {
                 Some(source) => self.plan.spec_of(source, &spec),
                 None => silent.clone(),
             };
-            lab.ask(&participant.nic.name, &Request::traffic_start(&spec))?;
+            let spec = Box::new(spec);
+            lab.ask(&participant.nic.name, &Request::TrafficStart { spec })?;
             participant.started = true;
         }
         Ok(())

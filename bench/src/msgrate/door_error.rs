@@ -6,7 +6,8 @@ use phitwire_client::{AttachError, Error as NicError, OutOfRange};
 use phitwire_nodes::run_dir::RunDirError;
 use thiserror::Error;
 
-use super::programs::{MOST_DATA, MOST_WINDOW, PATIENCE};
+use super::program::PATIENCE;
+use super::programs::MOST_DATA;
 
 #[derive(Debug, Error)]
 pub enum DoorError {
@@ -25,9 +26,8 @@ pub enum DoorError {
     /// The pattern does not suit the number of programs.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// `--op amo` was given for NICs without atomic operations.
-    #[error("--op amo: the NICs of this machine have no atomic operations for programs")]
-    NoAtomics,
+    #[error("--op {0}: the NICs of this machine have no such operation for programs")]
+    Operation(&'static str),
     /// `--op amo` was given with a size other than that of a word.
     #[error("--size {0}: atomic additions have 8 bytes")]
     AmoSize(u32),
@@ -35,8 +35,8 @@ pub enum DoorError {
     #[error("--size {0}: programs can move 1 to {1} bytes through the NICs of this machine")]
     Size(u32, usize),
     /// The window exceeds the limit of programs.
-    #[error("--window: programs can have at most {MOST_WINDOW} outstanding messages")]
-    Window,
+    #[error("--window: programs can have at most {0} outstanding messages")]
+    Window(u32),
     /// The messages need more memory than can be registered.
     #[error(
         "each program would need {0} bytes for the messages of {1} others, but the limit is \
@@ -49,6 +49,8 @@ pub enum DoorError {
     /// The registration got no reply.
     #[error("{0}: registering memory timed out after {limit} s", limit = PATIENCE.as_secs())]
     Silent(String),
+    #[error("{0}: receives did not end within {limit} s", limit = PATIENCE.as_secs())]
+    Receives(String),
     #[error("all messages were refused: {0}")]
     Refused(Status),
 }

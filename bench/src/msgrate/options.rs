@@ -174,6 +174,51 @@ pub enum Op {
     Amo,
 }
 
+/// `--op` of benchmarks of two NICs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PairOp {
+    /// Acknowledged remote writes
+    #[default]
+    Put,
+    /// Remote reads
+    Get,
+    /// Remote fetching additions of one to 64-bit words, on NICs that support them
+    Amo,
+    /// Messages into previously posted receives, with --client
+    Send,
+}
+
+impl PairOp {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Put => "put",
+            Self::Get => "get",
+            Self::Amo => "amo",
+            Self::Send => "send",
+        }
+    }
+
+    /// The operation of NICs without programs, if they have it.
+    pub const fn plain(self) -> Option<Op> {
+        match self {
+            Self::Put => Some(Op::Put),
+            Self::Get => Some(Op::Get),
+            Self::Amo => Some(Op::Amo),
+            Self::Send => None,
+        }
+    }
+}
+
+impl From<Op> for PairOp {
+    fn from(op: Op) -> Self {
+        match op {
+            Op::Put => Self::Put,
+            Op::Get => Self::Get,
+            Op::Amo => Self::Amo,
+        }
+    }
+}
+
 /// `--routing`; see [`phitwire::nic::Ways`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RoutingName {

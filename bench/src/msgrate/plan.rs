@@ -7,7 +7,7 @@ use phitwire::nic::{Gaps, Operation, TrafficPattern, TrafficSpec};
 use phitwire_nodes::nearest::did_you_mean;
 
 use super::lab::{Lab, Member, Role};
-use super::options::{Op, Options, PatternName};
+use super::options::{Op, Options, PairOp, PatternName};
 use super::run::RunError;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +32,8 @@ pub struct Plan {
     pub(super) pattern: String,
     /// Whether each source sends to a single target, the first to the first.
     pub(super) paired: bool,
-    /// Whether programs send instead of the NICs.
-    pub(super) by_programs: bool,
+    /// The operation of the programs that send instead of the NICs.
+    pub(super) programs: Option<PairOp>,
 }
 
 /// The traffic described by the options, without participants.
@@ -120,7 +120,7 @@ impl Plan {
             spec,
             pattern: shown,
             paired: false,
-            by_programs: options.client,
+            programs: options.client.then(|| options.op.into()),
         })
     }
 
@@ -129,6 +129,27 @@ impl Plan {
     pub fn pair_up(&mut self) {
         self.paired = true;
         self.pattern = format!("{} pairs, {}", self.sources.len(), self.pattern);
+    }
+
+    /// Makes a program at the source send to one at the target by `op`.
+    pub fn between_programs(&mut self, op: PairOp) {
+        self.paired = true;
+        self.programs = Some(op);
+        let names: Vec<&str> = self.participants().map(|nic| nic.name.as_str()).collect();
+        let [to, from] = names[..] else {
+            return;
+        };
+        self.pattern = format!("programs at {from} and {to}, --op {}", op.name());
+    }
+
+    /// Whether programs send instead of the NICs.
+    pub fn is_by_programs(&self) -> bool {
+        self.programs.is_some()
+    }
+
+    /// The operation of programs.
+    pub(super) fn program_op(&self) -> PairOp {
+        self.programs.unwrap_or_default()
     }
 
     /// This plan with `count` messages of each source instead of a duration.
@@ -221,7 +242,11 @@ impl Plan {
 
     /// The sources, targets and traffic, for the head of the table.
     pub fn describe(&self) -> String {
-        let who = if self.by_programs { "programs as " } else { "" };
+        let who = if self.is_by_programs() {
+            "programs as "
+        } else {
+            ""
+        };
         let mut text = match self.paired {
             true => self.pattern.clone(),
             false => format!("{who}{} sources, {}", self.sources.len(), self.pattern),

@@ -1,5 +1,5 @@
 //! Measurements by programs at the doors of NICs, one at each, which send instead of the NICs
-//! (`--client`).
+//! (`--client`), for `phitwire-msgrate` and `phitwire-bench`.
 //!
 //! All programs run in this thread, which therefore can access all their memories. Each message has
 //! its own slot at its target, one per source and outstanding message. When the message has ended,
@@ -9,64 +9,39 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use phitwire::nic::{Destinations, Operation, RunPhase};
-use phitwire_client::door::{Access, AtomicOp, Completion, Local, Remote, Status};
-use phitwire_client::{Error, Nic, Options};
+use phitwire::nic::{Destinations, RunPhase};
+use phitwire_client::door::hello::Operations;
+use phitwire_client::door::{AtomicOp, Completion, Local, Remote, Status};
+use phitwire_client::{Error, Nic};
 use phitwire_nodes::run_dir::LabDir;
 
 use super::claim::claim;
 use super::door_error::DoorError;
 use super::lab::Lab;
 use super::message::{Latencies, fill, stride};
+use super::options::PairOp;
 use super::outcome::{Ends, LatencyUs, RateResult, Unanswered, unknown};
 use super::plan::Plan;
 use super::processes::{Fates, Processes};
+use super::program::{PATIENCE, Program, Slot, attach};
+use super::receiver::{MOST_RECEIVES, Receiver};
 use super::run::{Clock, RunError, RunProgress};
 use super::work::Work;
 
 /// Largest window: the number of commands that fit into a program's ring.
-pub(super) const MOST_WINDOW: u32 = 1024;
+const MOST_WINDOW: u32 = 1024;
 /// Maximum size of a program's registered memory in bytes, which every machine allows.
 pub(super) const MOST_DATA: u64 = 256 << 20;
-/// Time after which a message counts as lost for good; requests time out earlier.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 /// Interval of progress lines, and the longest sleep.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Number of slots that messages to one target may hold for each free slot of the source.
-const PARTS_HELD: usize = 4;
-/// Maximum number of draws for a message, since destinations that hold too many slots are skipped.
-const MOST_TRIES: usize = 16;
 /// Number of idle rounds before the thread sleeps.
 const IDLE_ROUNDS: u32 = 50;
 
-/// A slot, and the message in flight that occupies it.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    began: Instant,
-    number: u64,
-    /// The target program.
-    to: usize,
-}
-
-/// A program at a door.
-struct Program {
-    node: String,
-    nic: Nic,
-    /// Handle of the program's memory.
-    handle: u16,
-    /// Destinations of the program; `None` if it only receives.
-    destinations: Option<Destinations>,
-    slots: Vec<Slot>,
-    free: Vec<usize>,
-    under_way: usize,
-    /// Number of slots held by messages to each program, in flight or lost for good.
-    held: Vec<usize>,
-    sent: u64,
-    is_gone: bool,
-}
-
 struct Run<'a> {
     plan: &'a Plan,
+    op: PairOp,
+    /// The receives of the last program, which is the only target of sends.
+    receiver: Option<Receiver>,
     programs: Vec<Program>,
     by_processor: HashMap<u16, usize>,
     sources: usize,
@@ -100,36 +75,88 @@ pub fn measure_programs(
     claim(&plan.lab, names, lab, clock)?;
     let mut run = Run::new(plan, size)?;
     let mut processes = Processes::new(&plan.everybody, lab);
-    let is_silent = |program: &Program| match &program.destinations {
-        Some(destinations) => destinations.all().is_empty(),
-        None => true,
-    };
-    if run.programs.iter().all(is_silent) {
-        return Err(RunError::NothingSent(plan.pattern.clone()));
-    }
     run.drive(clock, &mut watch, || processes.watch(clock.now(), lab))?;
     let (work, fates) = processes.end(lab);
     Ok(run.outcome(work, fates)?)
 }
 
-impl<'a> Run<'a> {
-    fn new(plan: &'a Plan, size: u32) -> Result<Self, DoorError> {
-        if plan.window > MOST_WINDOW {
-            return Err(DoorError::Window);
+/// Like [`measure_programs`], but does not claim the NICs, so other programs may use them too.
+///
+/// # Errors
+/// See [`measure_programs`]. The death of a NIC is also an error.
+pub fn measure_shared(plan: &Plan, size: u32, clock: &dyn Clock) -> Result<RateResult, RunError> {
+    let mut run = Run::new(plan, size)?;
+    run.drive(clock, &mut |_| {}, || {})?;
+    let outcome = run.outcome(Work::default(), Fates::default())?;
+    match outcome.restarted.first().cloned() {
+        Some(node) => Err(DoorError::Nic {
+            node,
+            error: Error::Gone,
         }
-        if plan.spec.op == Operation::Amo && size != 8 {
-            return Err(DoorError::AmoSize(size));
+        .into()),
+        None => Ok(outcome),
+    }
+}
+
+/// The powers of two up to `largest` that `plan`'s operation supports at its first source.
+///
+/// # Errors
+/// See [`DoorError`].
+pub fn sizes_between_programs(plan: &Plan, largest: u32) -> Result<Vec<u32>, DoorError> {
+    let Some(first) = plan.sources.first() else {
+        return Ok(Vec::new());
+    };
+    let nic = attach(&LabDir::new(&plan.lab)?, &first.name, stride(1))?;
+    let (op, has) = (plan.program_op(), nic.operations());
+    check_operation(op, has)?;
+    let smallest = match op {
+        PairOp::Amo => return Ok(vec![8]),
+        // The source may be able to read only words.
+        PairOp::Get if has.blocks => 4,
+        PairOp::Get => 8,
+        PairOp::Put | PairOp::Send => 1,
+    };
+    let largest = match has.blocks {
+        true => largest,
+        false => largest.min(nic.longest_put() as u32),
+    };
+    let powers = std::iter::successors(Some(smallest), |size| Some(size * 2));
+    Ok(powers.take_while(|&size| size <= largest).collect())
+}
+
+fn check_operation(op: PairOp, has: Operations) -> Result<(), DoorError> {
+    match op {
+        PairOp::Amo if !has.atomics => Err(DoorError::Operation(op.name())),
+        PairOp::Send if !has.messages => Err(DoorError::Operation(op.name())),
+        _ => Ok(()),
+    }
+}
+
+impl<'a> Run<'a> {
+    fn new(plan: &'a Plan, size: u32) -> Result<Self, RunError> {
+        let op = plan.program_op();
+        let most = match op {
+            PairOp::Send => MOST_RECEIVES,
+            _ => MOST_WINDOW,
+        };
+        if plan.window > most {
+            return Err(DoorError::Window(most).into());
+        }
+        if op == PairOp::Amo && size != 8 {
+            return Err(DoorError::AmoSize(size).into());
         }
         let sources = plan.sources.len();
         let per_source = u64::from(plan.window) * stride(size.into());
         // Reserve one more, for the results of gets and the sources of blocks.
         let data_bytes = per_source * (sources as u64 + 1);
         if data_bytes > MOST_DATA {
-            return Err(DoorError::Memory(data_bytes, sources));
+            return Err(DoorError::Memory(data_bytes, sources).into());
         }
         let now = Instant::now();
         let mut run = Self {
             plan,
+            op,
+            receiver: None,
             programs: Vec::new(),
             by_processor: HashMap::new(),
             sources,
@@ -144,40 +171,10 @@ impl<'a> Run<'a> {
             data: vec![0; size as usize],
             found: vec![0; size as usize],
         };
-        let lab = LabDir::new(&plan.lab)?;
-        let slot = Slot {
-            began: now,
-            number: 0,
-            to: 0,
-        };
-        // Attach sources first, so that their index here is also the index of their slots at every
-        // target.
-        for nic in plan.sources.iter().chain(&plan.targets) {
-            let options = Options {
-                job: u64::from(std::process::id()) << 32 | 0x7261_7465,
-                member: None,
-                data_bytes,
-            };
-            let is_source = run.programs.len() < sources;
-            let destinations = match is_source {
-                true => Some(Destinations::new(&plan.spec, nic.processor)?),
-                false => None,
-            };
-            let window = if is_source { plan.window as usize } else { 0 };
-            run.by_processor.insert(nic.processor, run.programs.len());
-            run.programs.push(Program {
-                node: nic.name.clone(),
-                nic: Nic::attach(lab.door(&nic.name)?, &options)?,
-                handle: 0,
-                destinations,
-                slots: vec![slot; window],
-                free: (0..window).collect(),
-                under_way: 0,
-                held: Vec::new(),
-                sent: 0,
-                is_gone: false,
-            });
-            run.check_abilities(size)?;
+        run.attach(data_bytes)?;
+        let is_silent = |program: &Program| program.destinations.iter().all(|d| d.all().is_empty());
+        if run.programs.iter().all(is_silent) {
+            return Err(RunError::NothingSent(plan.pattern.clone()));
         }
         let all = run.programs.len();
         run.timed_out = vec![0; all];
@@ -185,21 +182,39 @@ impl<'a> Run<'a> {
             program.held = vec![0; all];
             program.register(per_source * sources as u64)?;
         }
+        if let (PairOp::Send, Some(target)) = (op, run.programs.last_mut()) {
+            run.receiver = Some(Receiver::new(target, plan.window, size)?);
+        }
         Ok(run)
     }
 
-    /// Checks that the last attached program supports the operation.
-    fn check_abilities(&self, size: u32) -> Result<(), DoorError> {
-        let Some(Program { nic, .. }) = self.programs.last() else {
-            return Ok(());
-        };
-        let (has, longest) = (nic.operations(), nic.longest_put());
-        if self.plan.spec.op == Operation::Amo && !has.atomics {
-            return Err(DoorError::NoAtomics);
+    /// Attaches all programs. Sources come first, so that their index is also the index of their
+    /// slots at every target.
+    fn attach(&mut self, data_bytes: u64) -> Result<(), DoorError> {
+        let (plan, lab) = (self.plan, LabDir::new(&self.plan.lab)?);
+        for nic in plan.sources.iter().chain(&plan.targets) {
+            let is_source = self.programs.len() < self.sources;
+            let destinations = match is_source {
+                true => Some(Destinations::new(&plan.spec, nic.processor)?),
+                false => None,
+            };
+            let window = if is_source { plan.window as usize } else { 0 };
+            let door = attach(&lab, &nic.name, data_bytes)?;
+            self.check_abilities(&door)?;
+            self.by_processor.insert(nic.processor, self.programs.len());
+            let program = Program::new(&nic.name, door, destinations, window);
+            self.programs.push(program);
         }
-        match has.blocks || size as usize <= longest {
+        Ok(())
+    }
+
+    /// Checks that a program's NIC supports the messages.
+    fn check_abilities(&self, nic: &Nic) -> Result<(), DoorError> {
+        let (has, longest) = (nic.operations(), nic.longest_put());
+        check_operation(self.op, has)?;
+        match has.blocks || self.size <= longest as u64 {
             true => Ok(()),
-            false => Err(DoorError::Size(size, longest)),
+            false => Err(DoorError::Size(self.size as u32, longest)),
         }
     }
 
@@ -228,6 +243,7 @@ impl<'a> Run<'a> {
                 }
                 self.programs[source].nic.flush();
             }
+            any |= self.receive(Receiver::take)?;
             let now = Instant::now();
             let is_done = self.programs[..self.sources]
                 .iter()
@@ -270,7 +286,20 @@ impl<'a> Run<'a> {
         let last = over.max(self.last_acknowledged);
         self.result.seconds = (last - begin).as_secs_f64();
         self.result.drain_seconds = over.elapsed().as_secs_f64();
-        Ok(())
+        self.receive(Receiver::end)
+    }
+
+    /// What the receiver does with its program, the number of the next message and the result.
+    fn receive<R: Default>(
+        &mut self,
+        act: impl FnOnce(&mut Receiver, &mut Program, u64, &mut RateResult) -> Result<R, DoorError>,
+    ) -> Result<R, RunError> {
+        match (&mut self.receiver, self.programs.last_mut()) {
+            (Some(receiver), Some(to)) => {
+                Ok(act(receiver, to, self.next_number, &mut self.result)?)
+            }
+            _ => Ok(R::default()),
+        }
     }
 
     /// Programs with messages in flight.
@@ -336,21 +365,23 @@ impl<'a> Run<'a> {
         };
         let nic = &self.programs[source].nic;
         let is_short = bytes <= nic.longest_put() as u64;
-        match self.plan.spec.op {
-            Operation::Put if is_short => {}
-            Operation::Put => nic.write(own, &self.data)?,
+        match self.op {
+            PairOp::Put if is_short => {}
+            PairOp::Put | PairOp::Send => nic.write(own, &self.data)?,
             // Write the data to get, or to add to, before the request.
-            Operation::Get | Operation::Amo => target.nic.write(there, &self.data)?,
+            PairOp::Get | PairOp::Amo => target.nic.write(there, &self.data)?,
         }
+        let member = target.nic.member();
         let is_in_words = bytes.is_multiple_of(4) || !nic.operations().blocks;
         let program = &mut self.programs[source];
         let nic = &mut program.nic;
-        let asked = match self.plan.spec.op {
-            Operation::Put if is_short => nic.put(name, remote, &self.data, false),
-            Operation::Put => nic.block_put(name, remote, part, None),
-            Operation::Get if is_short && is_in_words => nic.get(name, remote, part),
-            Operation::Get => nic.block_get(name, remote, part),
-            Operation::Amo => nic.atomic(name, remote, AtomicOp::Add, [1, 0], true),
+        let asked = match self.op {
+            PairOp::Put if is_short => nic.put(name, remote, &self.data, false),
+            PairOp::Put => nic.block_put(name, remote, part, None),
+            PairOp::Get if is_short && is_in_words => nic.get(name, remote, part),
+            PairOp::Get => nic.block_get(name, remote, part),
+            PairOp::Amo => nic.atomic(name, remote, AtomicOp::Add, [1, 0], true),
+            PairOp::Send => nic.send(name, remote.processor, member, part),
         };
         match asked {
             Ok(()) => {}
@@ -451,15 +482,17 @@ impl<'a> Run<'a> {
     ) -> Result<bool, DoorError> {
         let (there, own) = (self.at(from, slot), self.at(self.sources, slot));
         fill(number, &mut self.data);
-        match self.plan.spec.op {
-            Operation::Put => self.programs[to].nic.read(there, &mut self.found)?,
-            Operation::Get => self.programs[from].nic.read(own, &mut self.found)?,
-            Operation::Amo => {
+        match self.op {
+            PairOp::Put => self.programs[to].nic.read(there, &mut self.found)?,
+            PairOp::Get => self.programs[from].nic.read(own, &mut self.found)?,
+            PairOp::Amo => {
                 self.programs[to].nic.read(there, &mut self.found)?;
                 let [before, after] = [&self.data, &self.found].map(|bytes| word_of(bytes));
                 let is_answered = word.is_none_or(|word| word == before);
                 return Ok(is_answered && after == before.wrapping_add(1));
             }
+            // The receiver compares messages, and counts acknowledged ones that did not arrive.
+            PairOp::Send => return Ok(word.is_some()),
         }
         Ok(self.data == self.found)
     }
@@ -469,20 +502,25 @@ impl<'a> Run<'a> {
         if idle < IDLE_ROUNDS {
             return std::thread::yield_now();
         }
-        let sources = &mut self.programs[..self.sources];
+        // A target of sends waits for messages, too.
+        let waiting = match self.receiver {
+            Some(_) => self.programs.len(),
+            None => self.sources,
+        };
+        let waiting = &mut self.programs[..waiting];
         let mut may_sleep = true;
-        for program in sources.iter_mut().filter(|p| !p.is_gone) {
+        for program in waiting.iter_mut().filter(|p| !p.is_gone) {
             may_sleep &= program.nic.arm();
         }
         if may_sleep {
-            let here = sources.iter().filter(|p| !p.is_gone);
+            let here = waiting.iter().filter(|p| !p.is_gone);
             let fds = here.flat_map(|p| [p.nic.fd(), p.nic.socket()]);
             let mut fds: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
             let limit = PollTimeout::try_from(LOOK_EVERY).unwrap_or(PollTimeout::ZERO);
             // Ignore the result: a signal also ends the sleep, and the caller checks for signals.
             let _ = poll(&mut fds, limit);
         }
-        for program in sources.iter_mut().filter(|p| !p.is_gone) {
+        for program in waiting.iter_mut().filter(|p| !p.is_gone) {
             program.nic.disarm();
         }
     }
@@ -530,53 +568,4 @@ fn word_of(bytes: &[u8]) -> u64 {
     bytes
         .first_chunk()
         .map_or(0, |word| u64::from_le_bytes(*word))
-}
-
-impl Program {
-    /// The target of the next message: the next destination that does not hold too many slots. So
-    /// that a dead target does not take all slots, each may hold at most [`PARTS_HELD`] times as
-    /// many as are free (dynamic thresholds). A single destination may hold all.
-    fn next_target(&mut self, by_processor: &HashMap<u16, usize>) -> Option<usize> {
-        for _ in 0..MOST_TRIES {
-            let to = self.destinations.as_mut()?.next()?;
-            let to = *by_processor.get(&to)?;
-            if self.may_send(to) {
-                return Some(to);
-            }
-        }
-        None
-    }
-
-    fn may_send(&self, to: usize) -> bool {
-        let is_only_one = |d: &Destinations| d.all().len() == 1;
-        match self.destinations.as_ref().is_some_and(is_only_one) {
-            true => !self.free.is_empty(),
-            false => self.held[to] < PARTS_HELD * self.free.len(),
-        }
-    }
-
-    fn failed(&self, error: Error) -> DoorError {
-        let node = self.node.clone();
-        DoorError::Nic { node, error }
-    }
-
-    /// Gives the others access to the first bytes of the program's memory.
-    fn register(&mut self, bytes: u64) -> Result<(), DoorError> {
-        let part = Local { offset: 0, bytes };
-        let asked = self.nic.register(0, part, Access::ALL);
-        asked.map_err(|error| self.failed(error))?;
-        match self.nic.wait(Some(PATIENCE)) {
-            Ok(Some(Completion::End {
-                status: Status::Done,
-                word,
-                ..
-            })) => self.handle = word as u16,
-            Ok(Some(Completion::End { status, .. })) => {
-                return Err(DoorError::Register(self.node.clone(), status));
-            }
-            Ok(_) => return Err(DoorError::Silent(self.node.clone())),
-            Err(error) => return Err(self.failed(error)),
-        }
-        Ok(())
-    }
 }

@@ -3,8 +3,7 @@
 //! [`point`] has the message benchmarks (latency, bandwidth, random updates, all to all), which
 //! [`msgrate`](crate::msgrate) measures and verifies. [`collective`] has those of the NICs'
 //! collective engines, whose results every participant verifies. [`units`] has those of the
-//! hardware's barrier units, [`goodput`] bandwidth over lossy links, [`programs`] the benchmarks
-//! between programs at doors.
+//! hardware's barrier units, and [`goodput`] bandwidth over lossy links.
 
 use std::process::ExitCode;
 
@@ -14,14 +13,12 @@ pub mod collective;
 pub mod goodput;
 mod options;
 pub mod point;
-pub mod programs;
 mod table;
 pub mod units;
 
 pub use options::{
     AllreduceOptions, AlltoallOptions, BarrierOptions, Benchmark, CollectiveOptions, Common,
-    EurekaOptions, FileOptions, GoodputOptions, Loss, Options, PairOp, PairOptions, SetOptions,
-    SizeRange,
+    EurekaOptions, FileOptions, GoodputOptions, Loss, Options, PairOptions, SetOptions, SizeRange,
 };
 pub use table::{collective_row, goodput_row, head, point_row, unit_row, verdict};
 

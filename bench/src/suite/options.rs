@@ -4,12 +4,12 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use phitwire::nic::MAX_BLOCK_SIZE;
 use phitwire::nic::{Collective, MAX_BRANCHING};
 use phitwire_tools::cli::pages::{OTHER_CALLS, VERSION};
 
-use crate::msgrate::{Op, RoutingName};
+use crate::msgrate::{PairOp, RoutingName};
 
 /// Measure latency, bandwidth, random updates and collective operations on a running lab, verifying
 /// every byte and result.
@@ -214,41 +214,6 @@ impl FromStr for Loss {
     }
 }
 
-/// `--op` of benchmarks of two NICs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum PairOp {
-    /// Acknowledged remote writes
-    #[default]
-    Put,
-    /// Remote reads
-    Get,
-    /// Remote fetching additions of one to 64-bit words, on NICs that support them
-    Amo,
-    /// Messages into previously posted receives, with --client
-    Send,
-}
-
-impl PairOp {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Put => "put",
-            Self::Get => "get",
-            Self::Amo => "amo",
-            Self::Send => "send",
-        }
-    }
-
-    /// The operation of a NIC, if the NIC has it.
-    pub const fn plain(self) -> Option<Op> {
-        match self {
-            Self::Put => Some(Op::Put),
-            Self::Get => Some(Op::Get),
-            Self::Amo => Some(Op::Amo),
-            Self::Send => None,
-        }
-    }
-}
-
 /// Benchmarks of many NICs.
 #[derive(Args, Clone, Debug)]
 pub struct SetOptions {
@@ -437,16 +402,6 @@ impl Benchmark {
                 hgrm: None,
             },
             Self::Allreduce(_) | Self::Barrier(_) | Self::Eureka(_) => FileOptions::default(),
-        }
-    }
-
-    /// The options of a benchmark that runs between programs at doors; `None` for others.
-    pub fn by_programs(&self) -> Option<&PairOptions> {
-        match self {
-            Self::Latency(options) | Self::Bandwidth(options) => {
-                Some(options).filter(|options| options.client)
-            }
-            _ => None,
         }
     }
 

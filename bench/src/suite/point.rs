@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::Ending;
 use super::options::{Benchmark, Common, PairOptions, SetOptions, SizeRange};
 use crate::msgrate::{
-    GapsName, Lab, Member, Op, Options as RateOptions, PatternName, Plan, RateResult, RealClock,
-    Role, RunError, ask, measure,
+    GapsName, Lab, Member, Options as RateOptions, PairOp, PatternName, Plan, RateResult,
+    RealClock, Role, RunError, ask, measure, measure_shared, sizes_between_programs,
 };
 
 /// Largest default size in bytes between two NICs, where messages can be that large.
@@ -54,7 +54,8 @@ pub struct PointSuite {
 struct Wish {
     from: Vec<String>,
     to: Vec<String>,
-    op: Op,
+    op: PairOp,
+    client: bool,
     sizes: Vec<u32>,
     largest: u32,
     window: u32,
@@ -65,7 +66,7 @@ struct Wish {
 ///
 /// # Errors
 /// If the lab does not reply.
-pub fn nics_of(lab: &mut dyn Lab) -> Result<Vec<String>, RunError> {
+fn nics_of(lab: &mut dyn Lab) -> Result<Vec<String>, RunError> {
     let number = |member: &Member| match member.role {
         Role::Nic { processor, .. } => Some(processor),
         Role::Router | Role::Spare | Role::Silent => None,
@@ -86,6 +87,20 @@ fn pairs_of(nics: &[String], pairs: usize) -> Result<(Vec<String>, Vec<String>),
     match nics.len() / 2 {
         most if pairs > most => Err(RunError::Pairs { pairs, most }),
         _ => Ok((nics[..pairs].to_vec(), nics[nics.len() - pairs..].to_vec())),
+    }
+}
+
+/// Measures messages of one size.
+fn measure_row(
+    plan: &Plan,
+    size: u32,
+    run: u64,
+    lab: &mut dyn Lab,
+    clock: &RealClock,
+) -> Result<RateResult, RunError> {
+    match plan.is_by_programs() {
+        true => measure_shared(plan, size, clock),
+        false => measure(plan, size, run, lab, clock, |_| {}),
     }
 }
 
@@ -128,10 +143,12 @@ impl PointSuite {
                 let back = [to, from].concat();
                 Wish::of_pair(options, both, back, benchmark)?
             }
-            Benchmark::Gups(options) => Wish::of_set(options, Vec::new(), all(options), Op::Amo),
+            Benchmark::Gups(options) => {
+                Wish::of_set(options, Vec::new(), all(options), PairOp::Amo)
+            }
             Benchmark::Alltoall(options) => {
                 let sizes = sizes_of(&options.size, options.message_size);
-                Wish::of_set(&options.set, sizes, all(&options.set), Op::Put)
+                Wish::of_set(&options.set, sizes, all(&options.set), PairOp::Put)
             }
             Benchmark::Allreduce(_)
             | Benchmark::Barrier(_)
@@ -140,8 +157,6 @@ impl PointSuite {
                 unreachable!("the others send no messages themselves")
             }
         };
-        let info: NodeInfo = ask(lab, first, &Request::Info)?;
-        let sizes = wish.sizes(&info);
         let mut plan = Plan::new(&wish.options(common), lab)?;
         match benchmark {
             Benchmark::Gups(_) => plan.update_at_random(UPDATE_ADDRESSES),
@@ -149,6 +164,17 @@ impl PointSuite {
             _ if plan.source_count() > 1 => plan.pair_up(),
             _ => {}
         }
+        let sizes = match wish.client {
+            true => {
+                plan.between_programs(wish.op);
+                let possible = sizes_between_programs(&plan, wish.largest)?;
+                match wish.sizes.is_empty() || wish.op == PairOp::Amo {
+                    true => possible,
+                    false => wish.sizes,
+                }
+            }
+            false => wish.sizes(&ask(lab, first, &Request::Info)?),
+        };
         let warmup = (common.warmup > 0).then(|| plan.of_count(common.warmup));
         let benchmark = benchmark.clone();
         Ok(Self {
@@ -183,14 +209,14 @@ impl PointSuite {
         for &size in &self.sizes {
             let clock = RealClock::new(stop.clone());
             if let Some(plan) = &self.warmup {
-                let outcome = measure(plan, size, run_number(), lab, &clock, |_| {})?;
+                let outcome = measure_row(plan, size, run_number(), lab, &clock)?;
                 if !outcome.is_clean() {
                     // Show the faulty warm-up itself, which the row would hide.
                     show(&self.row(outcome));
                     return Ok(Ending::Damaged);
                 }
             }
-            let outcome = measure(&self.plan, size, run_number(), lab, &clock, |_| {})?;
+            let outcome = measure_row(&self.plan, size, run_number(), lab, &clock)?;
             if !outcome.is_clean() {
                 ending = Ending::Damaged;
             }
@@ -236,10 +262,12 @@ impl Wish {
         to: Vec<String>,
         benchmark: &Benchmark,
     ) -> Result<Self, RunError> {
-        if options.client {
-            return Err(RunError::OneWay);
+        let client = options.client;
+        match (client, options.op) {
+            (true, _) if matches!(benchmark, Benchmark::Bibw(_)) => return Err(RunError::OneWay),
+            (false, PairOp::Send) => return Err(RunError::Receives),
+            _ => {}
         }
-        let op = options.op.plain().ok_or(RunError::Receives)?;
         let usual = match benchmark {
             Benchmark::Latency(_) => 1,
             _ => 64,
@@ -247,7 +275,8 @@ impl Wish {
         Ok(Self {
             from,
             to,
-            op,
+            op: options.op,
+            client,
             sizes: sizes_of(&options.size, options.message_size),
             largest: LARGEST_OF_PAIRS,
             window: options.window.unwrap_or(usual),
@@ -255,11 +284,12 @@ impl Wish {
         })
     }
 
-    fn of_set(options: &SetOptions, sizes: Vec<u32>, nics: Vec<String>, op: Op) -> Self {
+    fn of_set(options: &SetOptions, sizes: Vec<u32>, nics: Vec<String>, op: PairOp) -> Self {
         Self {
             from: nics.clone(),
             to: nics,
             op,
+            client: false,
             sizes,
             largest: LARGEST_OF_SETS,
             window: options.window,
@@ -268,19 +298,19 @@ impl Wish {
     }
 
     /// The equivalent options of message rate.
-    fn options(self, common: &Common) -> RateOptions {
+    fn options(&self, common: &Common) -> RateOptions {
         RateOptions {
             lab: common.lab.clone(),
-            from: self.from,
-            to: self.to,
+            from: self.from.clone(),
+            to: self.to.clone(),
             pattern: PatternName::Uniform,
             hot: Vec::new(),
             hot_percent: 20,
-            op: self.op,
+            op: self.op.plain().unwrap_or_default(),
             size: Vec::new(),
             routing: self.routing,
             window: Some(self.window),
-            client: false,
+            client: self.client,
             rate: None,
             gaps: GapsName::Even,
             seconds: common.iterations.is_none().then_some(common.seconds),
@@ -297,11 +327,11 @@ impl Wish {
         if !self.sizes.is_empty() {
             return self.sizes.clone();
         }
-        if self.op == Op::Amo {
+        if self.op == PairOp::Amo {
             return vec![8];
         }
         let smallest = match self.op {
-            Op::Get => info.get_unit.filter(|&unit| unit > 0).unwrap_or(1),
+            PairOp::Get => info.get_unit.filter(|&unit| unit > 0).unwrap_or(1),
             _ => 1,
         };
         let largest = info.max_size.unwrap_or(self.largest).min(self.largest);

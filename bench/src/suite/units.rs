@@ -320,15 +320,14 @@ impl<'n> UnitSuite<'n> {
         number: u32,
     ) -> Result<Vec<BarrierReport>, UnitError> {
         for &unit in &self.units {
-            let spec = BarrierSpec {
+            let spec = Box::new(BarrierSpec {
                 run: number,
                 unit,
                 ..self.spec.clone()
-            };
-            let spec = serde_json::to_value(spec).expect("a specification always serialises");
+            });
+            let request = Request::BarrierStart { spec };
             for (name, _) in &self.nics {
-                let spec = spec.clone();
-                lab.ask(name, &Request::BarrierStart { spec })?;
+                lab.ask(name, &request)?;
             }
         }
         let limit = Duration::from_nanos(self.spec.duration_ns) + PATIENCE + END_LIMIT;

@@ -15,7 +15,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::lab::{Lab, wait_for};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use phitwire::rng::Rng;
@@ -29,6 +28,7 @@ use phitwire_client::door::{
     Remote, Request, Status, Width,
 };
 use phitwire_client::{Error, Mapping, Nic, Options};
+use phitwire_lab::{Lab, wait_for};
 
 #[path = "../../../client/examples/counter.rs"]
 mod counter;

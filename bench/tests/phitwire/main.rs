@@ -4,7 +4,6 @@ mod channels;
 mod descriptions;
 mod door;
 mod files;
-mod lab;
 mod own_memory;
 mod processes;
 mod schemas;

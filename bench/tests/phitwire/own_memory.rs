@@ -9,7 +9,6 @@ use std::ptr::NonNull;
 use std::thread;
 use std::time::Duration;
 
-use crate::lab::{Lab, wait_for};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use phitwire::rng::Rng;
 use phitwire_client::door::{
@@ -17,6 +16,7 @@ use phitwire_client::door::{
 };
 use phitwire_client::door::{OWN_END, Width};
 use phitwire_client::{Nic, Options};
+use phitwire_lab::{Lab, wait_for};
 
 const JOB: u64 = 0x0111_1111;
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(30));

@@ -7,10 +7,10 @@ use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::lab::{Lab, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use phitwire_blackwidow::topology::{BlackWidowSpec, read, write};
+use phitwire_lab::{Lab, wait_for};
 use serde_json::Value;
 
 /// Two processors on one router.

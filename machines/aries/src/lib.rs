@@ -26,9 +26,9 @@
 
 pub mod cycle;
 pub mod link;
-pub mod manage;
+mod manage;
 pub mod nic;
-pub mod reproduce;
+mod reproduce;
 pub mod route;
 pub mod router;
 pub mod soak;

@@ -3,16 +3,16 @@
 //! Source: Scott and Thorson, "The Cray T3E Network: Adaptive Routing in a High Performance 3D
 //! Torus", Hot Interconnects 4, 1996, cited as "T3E sec. N".
 
-pub mod barrier;
+mod barrier;
 pub mod cycle;
 pub mod link;
-pub mod pe;
-pub mod reproduce;
+mod pe;
+mod reproduce;
 pub mod route;
-pub mod router;
-pub mod soak;
+mod router;
+mod soak;
 pub mod topology;
-pub mod vc;
+mod vc;
 
 use phitwire::catalogue::{Machine, Simulation};
 use phitwire::net::Family;

@@ -12,9 +12,11 @@ pub mod server;
 mod several;
 
 pub use client::{Client, ClientError, TIMEOUT};
+pub(crate) use protocol::MAX_CLOCKLESS_MS;
 pub use protocol::{
-    Claimed, Fault, Holder, LinkReport, MAX_CLOCKLESS_MS, MAX_LINE_BYTES, NodeInfo, NodeKind,
-    PipelineReport, ProbeReport, Register, Request, RoutingReport, WatchedReport,
+    Claimed, Fault, Holder, LinkReport, MAX_LINE_BYTES, NodeInfo, NodeKind, PipelineReport,
+    ProbeReport, Register, Request, RoutingReport, WatchedReport,
 };
-pub use reply::{Code, Refusal, Reply, RunKind};
+pub(crate) use reply::Reply;
+pub use reply::{Code, Refusal, RunKind};
 pub use several::ask_all;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::Subcommand;
 use phitwire::device::LinkView;
 pub use phitwire::device::{Kind as NodeKind, PipelineReport, Routing as RoutingReport};
-use phitwire::nic::{Probe, ProbeSpec, TrafficSpec};
+use phitwire::nic::{BarrierSpec, CollectiveSpec, Probe, ProbeSpec, TrafficSpec};
 use phitwire::node::PortId;
 use phitwire::trace::{Flow, Question, Watched};
 use schemars::JsonSchema;
@@ -48,10 +48,7 @@ pub enum Request {
     /// Repeating the claim changes nothing. The reply is [`Claimed`].
     Claim(Holder),
     /// Starts a traffic run at a NIC.
-    TrafficStart {
-        /// The run, as a serialised `phitwire::nic::TrafficSpec`.
-        spec: Value,
-    },
+    TrafficStart { spec: Box<TrafficSpec> },
     /// The state of a traffic run, as `phitwire::nic::TrafficReport` serialises it.
     TrafficStatus {
         /// The number of the run; the latest if absent.
@@ -62,10 +59,7 @@ pub enum Request {
     TrafficStop,
     /// Starts a run of collective operations at a NIC that has an engine for them. Every
     /// participant needs this request.
-    CollectiveStart {
-        /// The run, as a serialised `phitwire::nic::CollectiveSpec`.
-        spec: Value,
-    },
+    CollectiveStart { spec: Box<CollectiveSpec> },
     /// The state of the latest run of collective operations, as `phitwire::nic::CollectiveReport`
     /// serialises it.
     CollectiveStatus,
@@ -86,10 +80,7 @@ pub enum Request {
         unit: u8,
     },
     /// Starts a run of barriers at a unit of a NIC.
-    BarrierStart {
-        /// The run, as a serialised `phitwire::nic::BarrierSpec`.
-        spec: Value,
-    },
+    BarrierStart { spec: Box<BarrierSpec> },
     /// The state of a unit's latest run, as `phitwire::nic::BarrierReport` serialises it.
     BarrierStatus {
         /// Below [`NodeInfo::barrier_units`].
@@ -202,17 +193,6 @@ pub struct ProbeReport {
     pub sent_ps: u64,
     /// Nanoseconds to add to a process time to get the time since the machine was started.
     pub clock_offset_ns: i64,
-}
-
-impl Request {
-    /// A request to start `spec` at a NIC.
-    ///
-    /// # Panics
-    /// Never: a specification is plain data.
-    pub fn traffic_start(spec: &TrafficSpec) -> Self {
-        let spec = serde_json::to_value(spec).expect("a specification is plain data");
-        Self::TrafficStart { spec }
-    }
 }
 
 /// The part of the reply to [`Request::Info`] that programs use; the rest is for display.
@@ -567,6 +547,10 @@ mod tests {
             (r#"{"cmd":"fault","kind":"soft-error","port":1,"x":2}"#, "x"),
             (r#"{"cmd":"get"}"#, "register"),
             (r#"{"cmd":"get","register":1,"extra":2}"#, "extra"),
+            (
+                r#"{"cmd":"traffic-start","spec":{"run":1,"pace":2}}"#,
+                "pace",
+            ),
             (r#"{}"#, "cmd"),
         ] {
             let error = serde_json::from_str::<Request>(text)

@@ -23,7 +23,7 @@ mod send_batch;
 mod send_trouble;
 mod socket;
 mod tap;
-pub mod tun;
+pub(crate) mod tun;
 pub mod uring;
 mod wire;
 
@@ -36,14 +36,17 @@ use phitwire::node::PortId;
 use serde::{Deserialize, Serialize};
 
 pub use counters::IoCounters;
-pub use interface::{Interface, find_interface};
-pub use interface_watch::{Departure, Found, InterfaceWatch};
+pub(crate) use interface::Interface;
+pub use interface::find_interface;
+pub(crate) use interface_watch::Departure;
+pub use interface_watch::{Found, InterfaceWatch};
 pub use open_error::OpenError;
 use ports::Ports;
-pub use send_trouble::{SendFailure, SendNotice};
-pub use socket::{Attachment, PortConfig, PortSocket, open_port};
+pub(crate) use send_trouble::{SendFailure, SendNotice};
+pub use socket::{Attachment, PortConfig};
+pub(crate) use socket::{PortSocket, open_port};
 pub use tap::{Hears, Tap, TapReader};
-pub use wire::{Wire, WireState};
+pub(crate) use wire::{Wire, WireState};
 
 /// Length of the Ethernet header in front of a link frame, in bytes.
 pub const ETHERNET_HEADER_BYTES: usize = 14;

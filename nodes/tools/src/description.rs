@@ -10,7 +10,10 @@ use phitwire::net::{Effort, Files, Network, Problems, Read};
 
 use crate::input_file::{FileKind, InputFile, is_handed_over};
 use crate::machines::machines;
-use crate::sim::ready;
+
+mod ready;
+
+pub use ready::find;
 
 /// The network described by a file, or the network of this name; `-` is standard input.
 ///

@@ -29,20 +29,20 @@
 //! The guide, `docs/guide`, explains the use of all commands.
 #![forbid(unsafe_code)]
 
-pub mod capture;
+mod capture;
 pub mod chart;
 pub mod cli;
 pub mod description;
 pub mod hgrm;
 mod http;
-pub mod input_file;
-pub mod interchange;
-pub mod machines;
-pub mod manage;
-pub mod recording;
+mod input_file;
+mod interchange;
+mod machines;
+mod manage;
+mod recording;
 pub mod schema;
 pub mod sim;
-pub mod trace;
-pub mod view;
-pub mod watch;
+mod trace;
+mod view;
+mod watch;
 pub mod whole_file;

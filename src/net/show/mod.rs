@@ -1,6 +1,7 @@
 //! Common parts of the tables and drawings of all machines' networks.
 
 mod dot;
+mod layout;
 pub(super) mod plain;
 mod svg;
 mod table;
@@ -10,6 +11,7 @@ use thiserror::Error;
 use super::shown::Shown;
 
 pub use dot::Dot;
+pub use layout::{Grid, Point, bounds, on_circle, title_of_part};
 pub use svg::{FAINT, INK, Svg};
 pub use table::{Table, links, or_dash};
 

@@ -1,8 +1,6 @@
 //! Default tables and drawings of networks.
 
-use core::f64::consts::TAU;
-
-use super::{Dot, FAINT, INK, Svg, Table, TooLarge};
+use super::{Dot, FAINT, INK, Svg, Table, TooLarge, on_circle};
 use crate::net::{End, Network, NodeRef};
 
 /// Maximum number of nodes that can be drawn.
@@ -61,11 +59,7 @@ pub(crate) fn svg<N: Network + ?Sized>(network: &N) -> Result<String, TooLarge> 
             NodeRef::Chip(n) => (n, routers, outer * 0.6),
             NodeRef::Processor(n) => (n, nodes.len() - routers, outer),
         };
-        let angle = TAU * f64::from(number) / of.max(1) as f64;
-        (
-            middle.0 + radius * angle.sin(),
-            middle.1 - radius * angle.cos(),
-        )
+        on_circle(middle, radius, number, of as u32)
     };
     let mut svg = Svg::new((size, size + 60.0), &network.summary(), (24.0, 32.0));
     for link in 0..network.link_count() {

@@ -2,6 +2,8 @@
 
 use core::fmt::{Display, Write as _};
 
+use super::layout::Point;
+
 /// Colour of names and frames.
 pub const INK: &str = "#22272e";
 /// Colour of secondary text.
@@ -14,7 +16,7 @@ pub struct Svg(String);
 impl Svg {
     /// A drawing of this width and height in pixels. Its title begins at (x, y), and is split at
     /// the first colon into a large line and a small one below.
-    pub fn new((width, height): (f64, f64), title: &str, (x, y): (f64, f64)) -> Self {
+    pub fn new((width, height): Point, title: &str, (x, y): Point) -> Self {
         let mut svg = Self(String::new());
         svg.tag(format_args!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
@@ -76,10 +78,31 @@ impl Svg {
     }
 
     /// A box with its upper left corner at (x, y), and further attributes.
-    pub fn frame(&mut self, (x, y): (f64, f64), (width, height): (f64, f64), style: &str) {
+    pub fn frame(&mut self, (x, y): Point, (width, height): Point, style: &str) {
         self.tag(format_args!(
             "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" {style}/>"
         ));
+    }
+
+    /// A box around (x, y) with centred lines of text: the distance of each below (x, y), its size,
+    /// colour and words.
+    pub fn block(
+        &mut self,
+        (x, y): Point,
+        size: Point,
+        style: &str,
+        lines: &[(f64, f64, &str, &str)],
+    ) {
+        self.frame((x - size.0 / 2.0, y - size.1 / 2.0), size, style);
+        for &(below, size, colour, words) in lines {
+            self.text(x, y + below, "middle", size, colour, words);
+        }
+    }
+
+    /// An entry of a legend at (x, y): a piece of a line, and words of this size.
+    pub fn sample(&mut self, (x, y): Point, length: f64, style: &str, size: f64, words: &str) {
+        self.path(format_args!("M{x:.1} {y:.1}h{length}"), style);
+        self.text(x + length + 6.0, y + 4.0, "start", size, FAINT, words);
     }
 
     /// A line along `path`, straight or bent.

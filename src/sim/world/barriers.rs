@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::World;
-use crate::device::{DeviceError, RegisterName};
+use crate::device::{DeviceError, RegisterName, capability};
 use crate::net::{Network, NodeRef};
 use crate::nic::{BarrierReport, BarrierSpec};
 use crate::sim::fabric::NodeId;
@@ -43,7 +43,7 @@ impl<L: Network> World<L> {
         }
         for (nic, _) in participants {
             self.fabric.command(nic, |device, _| {
-                device.need_barriers_mut()?.prepare(spec.unit)
+                device.need::<capability::Barriers>()?.prepare(spec.unit)
             })?;
         }
         Ok(())
@@ -52,11 +52,13 @@ impl<L: Network> World<L> {
     /// Starts `spec` at every participant.
     ///
     /// # Errors
-    /// [`DeviceError::Barriers`]; [`DeviceError::NoBarriers`] if the machine has none.
+    /// [`DeviceError::Barriers`]; [`DeviceError::Lacks`] if the machine has none.
     pub fn start_barriers(&mut self, spec: &BarrierSpec) -> Result<(), DeviceError> {
         for (nic, _) in self.participants(spec) {
             self.fabric.command(nic, |device, now| {
-                device.need_barriers_mut()?.start(now, spec.clone())
+                device
+                    .need::<capability::Barriers>()?
+                    .start(now, spec.clone())
             })?;
         }
         Ok(())

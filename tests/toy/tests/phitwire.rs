@@ -5,15 +5,11 @@
     reason = "a test of commands starts processes and waits for them"
 )]
 
-#[path = "../../../bench/tests/phitwire/lab.rs"]
-#[allow(dead_code, reason = "other tests need more of it")]
-mod lab;
-
 use std::path::Path;
 use std::process::{Command, Output};
 
-use lab::{Lab, wait_for};
 use phitwire::net::{Describe, Network as _};
+use phitwire_lab::{Lab, wait_for};
 use phitwire_toy::network::Ring;
 use serde_json::Value;
 

@@ -206,7 +206,7 @@ impl ChipCore for Core {
         Some(chip)
     }
 
-    fn outlook(chip: &Aries) -> Option<&dyn Outlooks> {
+    fn outlook(chip: &mut Aries) -> Option<&mut dyn Outlooks> {
         Some(chip)
     }
 

@@ -4,7 +4,7 @@
 
 mod direct;
 
-pub use direct::DragonflyCase;
+pub(crate) use direct::DragonflyCase;
 
 use phitwire_framing::aries::packet::MAX_JOINED;
 

@@ -138,7 +138,7 @@ impl ChipCore for Core {
         Map::from_iter([("tiles_in_use".to_owned(), json!(tiles))])
     }
 
-    fn outlook(chip: &Yarc) -> Option<&dyn Outlooks> {
+    fn outlook(chip: &mut Yarc) -> Option<&mut dyn Outlooks> {
         Some(chip)
     }
 

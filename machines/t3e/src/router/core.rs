@@ -266,7 +266,7 @@ impl ChipCore for RouterCore {
         }
     }
 
-    fn outlook(chip: &T3eRouter) -> Option<&dyn Outlooks> {
+    fn outlook(chip: &mut T3eRouter) -> Option<&mut dyn Outlooks> {
         Some(chip)
     }
 

@@ -1,5 +1,6 @@
 use super::{Torus, World, puts, torus, world};
 use crate::router::T3eRouter;
+use phitwire::device::capability;
 use phitwire::net::NodeRef;
 use phitwire::nic::{BarrierReport, BarrierSpec, RunPhase};
 use phitwire::sim::check::Allowance;
@@ -127,7 +128,9 @@ fn who_does_not_come_is_waited_for_with_patience_only() {
     for &processor in &spec.processors[1..] {
         let node = world.id(NodeRef::Processor(processor.into()));
         let started = world.fabric.command(node, |device, now| {
-            device.need_barriers_mut()?.start(now, spec.clone())
+            device
+                .need::<capability::Barriers>()?
+                .start(now, spec.clone())
         });
         started.expect("the unit is ready");
     }

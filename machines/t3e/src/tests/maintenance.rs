@@ -6,7 +6,7 @@ use crate::CYCLE_PS;
 use crate::route::{RouteRegisters, dependency};
 use crate::router::T3eRouter;
 use phitwire::chip::RegisterError;
-use phitwire::device::RegisterName;
+use phitwire::device::{RegisterName, capability};
 use phitwire::net::{Network, NodeRef};
 use phitwire::sim::check::Allowance;
 use phitwire::time::Duration;
@@ -26,14 +26,14 @@ fn ask(
     let way = side.way(NodeRef::Chip(from), NodeRef::Chip(to), &|_| true);
     let (way, node) = (way.expect("a route"), router(world, from));
     let question = with(world, node, |device| {
-        let remote = device.need_remote_registers()?;
+        let remote = device.need::<capability::Maintenance>()?;
         remote.ask(&way, RegisterName::Name(register), write)
     });
     let question = question.expect("a register");
     for _ in 0..100 {
         let answer = with(world, node, |device| {
             device
-                .need_remote_registers()
+                .need::<capability::Maintenance>()
                 .expect("the device has remote registers")
                 .answer(question)
         });
@@ -81,7 +81,9 @@ fn of_two_packets_that_meet_one_is_eaten() {
         let node = router(world, from);
         let name = RegisterName::Name("physical");
         let asked = with(world, node, |device| {
-            device.need_remote_registers()?.ask(&way, name, None)
+            device
+                .need::<capability::Maintenance>()?
+                .ask(&way, name, None)
         });
         (node, asked.expect("a register"))
     };
@@ -98,7 +100,7 @@ fn of_two_packets_that_meet_one_is_eaten() {
     let answer = |world: &mut World<Torus>, question| {
         with(world, first, |device| {
             device
-                .need_remote_registers()
+                .need::<capability::Maintenance>()
                 .expect("the device has remote registers")
                 .answer(question)
         })
@@ -127,7 +129,9 @@ fn a_port_moves_one_flit_in_a_clock() {
             let node = world.topology().shape().node(Place(place));
             let node = router(world, node.expect("the node exists"));
             let asked = with(world, node, |device| {
-                device.need_remote_registers()?.ask(&way, name, None)
+                device
+                    .need::<capability::Maintenance>()?
+                    .ask(&way, name, None)
             });
             (node, asked.expect("a register"))
         };
@@ -139,7 +143,7 @@ fn a_port_moves_one_flit_in_a_clock() {
         for (passed, (node, question)) in passed.iter_mut().zip([first, second]) {
             let answer = with(&mut world, node, |device| {
                 let remote = device
-                    .need_remote_registers()
+                    .need::<capability::Maintenance>()
                     .expect("the device has remote registers");
                 remote.answer(question)
             });

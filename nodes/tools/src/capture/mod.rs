@@ -25,12 +25,11 @@ mod train;
 use clap::ValueEnum;
 use phitwire_nodes::io::Hears;
 
-pub use filter::{Filter, FilterError};
-pub use links::{LabLink, LinksError, links};
-pub use session::{Capture, CaptureError, End, Heard, Until};
+pub use filter::Filter;
+pub use links::links;
+pub use session::{Capture, End, Heard, Until};
 pub use simulated::SimulatedCapture;
-pub use sink::{Limits, Room, Sink, SinkError, tail};
-pub use train::for_each_datagram;
+pub use sink::{Limits, Sink, tail};
 
 /// Where to capture each direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -7,12 +7,14 @@ use miette::miette;
 use phitwire::device::PipelineReport;
 use phitwire::device::RegisterInfo;
 use phitwire::device::pipeline::Place;
+use phitwire::nic::{CollectiveSpec, TrafficSpec};
 use phitwire::text_table::TextTable;
 use phitwire_nodes::control::{self, Client, ClientError, Fault, LinkReport, Register, Request};
 use phitwire_nodes::nearest::nearest;
 use phitwire_nodes::output;
 use phitwire_nodes::run_dir::LabDir;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::print;
@@ -109,8 +111,8 @@ enum TrafficCommand {
     /// Start a run
     Start {
         /// Run specification, in JSON
-        #[arg(value_parser = parse_json)]
-        spec: Value,
+        #[arg(value_parser = parse_json::<TrafficSpec>)]
+        spec: Box<TrafficSpec>,
     },
     /// Print the state of a run
     Status {
@@ -126,8 +128,8 @@ enum CollectiveCommand {
     /// Start a run; every participant needs this command
     Start {
         /// Run specification, in JSON
-        #[arg(value_parser = parse_json)]
-        spec: Value,
+        #[arg(value_parser = parse_json::<CollectiveSpec>)]
+        spec: Box<CollectiveSpec>,
     },
     /// Print the state of the latest run
     Status,
@@ -151,7 +153,7 @@ pub(super) fn parse_value(text: &str) -> Result<u64, NoNumber> {
     .map_err(|_| NoNumber(text.to_owned()))
 }
 
-fn parse_json(text: &str) -> serde_json::Result<Value> {
+fn parse_json<T: DeserializeOwned>(text: &str) -> serde_json::Result<Box<T>> {
     serde_json::from_str(text)
 }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use miette::miette;
-use phitwire::device::Device;
+use phitwire::device::{Device, capability};
 use phitwire::net::{End, Network, NodeRef, Peers, Runtime};
 use phitwire::text_table::TextTable;
 use phitwire::time::Time;
@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{json, print};
-use crate::sim::ready;
+use crate::description;
 use crate::trace::live::{Lab, place};
 
 /// Maximum number of routers on a path.
@@ -107,7 +107,9 @@ impl Asked<'_> {
                         place.insert(device.map_err(|error| miette!("{name}: {error}"))?)
                     }
                 };
-                let told = device.need_outlook().map(|router| router.outlook(question));
+                let told = device
+                    .need::<capability::Outlook>()
+                    .map(|router| router.outlook(question));
                 let mut outlook = told.map_err(|error| miette!("{name}: {error}"))?;
                 // Clear the state: links of a description are neither up nor down.
                 outlook.ways.iter_mut().for_each(|way| way.is_up = None);
@@ -126,7 +128,7 @@ impl Asked<'_> {
 pub fn run(args: &RouteArgs) -> miette::Result<ExitCode> {
     let (network, from, to) = match (&args.lab, &args.words[..]) {
         (Some(lab), [from, to]) => (Lab::open(lab)?.network, from, to),
-        (None, [topology, from, to]) => (ready::find(topology)?, from, to),
+        (None, [topology, from, to]) => (description::find(topology)?, from, to),
         _ => {
             return Err(miette!(
                 help = "try `phitwire route quickstart nic0 nic7`, or `phitwire route --lab NAME \

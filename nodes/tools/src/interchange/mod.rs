@@ -28,7 +28,7 @@ use serde_json::json;
 use thiserror::Error;
 
 pub use graph::{Difference, Graph, Same};
-pub use search::{Found, find};
+pub use search::find;
 
 /// Output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

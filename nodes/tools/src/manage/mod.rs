@@ -36,7 +36,7 @@ mod manager_tests;
 
 use phitwire::net::{Network, NodeRef};
 
-pub use commanded::{Change, ChangeError, Commanded};
+pub use commanded::{Change, Commanded};
 pub use manager::{ManageError, Manager};
 pub use report::Report;
 

@@ -23,8 +23,7 @@ mod tests;
 pub use encoder::{Encoder, EndMoment, Moment, NodeMoment};
 pub use file::{FileError, Recording, Writer, read};
 pub use header::{
-    Clock, END_FIELDS, EndField, Event, Header, HeaderError, LATENCY_BUCKETS, LinkHead,
-    NODE_FIELDS, NodeField, NodeHead, Source, latency_bucket,
+    Clock, EndField, Event, Header, Source,
 };
 pub use lab::{header_of, moment_of};
-pub use state::{Fault, Line, PlacedStages, State};
+pub use state::{Line, State};

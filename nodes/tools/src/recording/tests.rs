@@ -5,10 +5,10 @@ use phitwire::device::pipeline::Stage;
 use serde_json::json;
 
 use super::*;
-use crate::sim::ready;
+use crate::description;
 
 fn header() -> Header {
-    let network = ready::find("quickstart").unwrap();
+    let network = description::find("quickstart").unwrap();
     header_of(&*network, "demo", 1_000)
 }
 

@@ -2,19 +2,17 @@
 //!
 //! [`Threads`] runs the partitions of a network in parallel. [`measure`] runs one load or several
 //! and adds figures of the host (wall time, memory). [`output`], [`json`], [`sweep`] and [`plot`]
-//! write the results. [`ready`] finds a topology by name.
+//! write the results.
 
 pub mod json;
 mod measure;
 pub mod output;
 pub mod plot;
-pub mod ready;
 mod record;
-pub mod sweep;
+pub(crate) mod sweep;
 mod threads;
 
-pub use measure::{
-    Estimate, LeastServed, Measured, OverSeeds, SeedRun, measure, peak_resident_bytes,
-};
-pub use record::Record;
+pub use measure::measure;
+pub(crate) use measure::Measured;
+pub(crate) use record::Record;
 pub use threads::Threads;

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use miette::miette;
+use phitwire::device::capability;
 use phitwire::net::{Followed, Network, NodeRef, Peers, Runtime, Sightings};
 use phitwire::nic::{Operation, ProbeEnd, ProbeOutcome, ProbeSpec};
 use phitwire::time::Time;
@@ -141,7 +142,7 @@ pub fn place(network: &dyn Network, nic: &str) -> miette::Result<Place> {
     let number =
         number.ok_or_else(|| miette!("`{nic}` has no number, so it cannot be a target"))?;
     let probes = device
-        .need_probes()
+        .need::<capability::Probing>()
         .map_err(|error| miette!("{nic}: {error}"))?;
     Ok(Place {
         node,

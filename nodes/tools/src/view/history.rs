@@ -85,12 +85,12 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::description;
     use crate::recording::header_of;
-    use crate::sim::ready;
 
     #[test]
     fn browsers_that_come_late_and_those_that_stay_see_the_same() {
-        let network = ready::find("quickstart").unwrap();
+        let network = description::find("quickstart").unwrap();
         let header = header_of(&*network, "demo", 0);
         let mut history = History::new(&header);
         let mut states: [State; 2] = [State::new(&header), State::new(&header)];

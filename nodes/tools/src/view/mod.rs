@@ -11,9 +11,8 @@ mod live;
 mod page;
 mod server;
 
-pub use actions::{Act, Actions};
+pub use actions::Actions;
 pub use guard::Guard;
-pub use history::History;
 pub use live::{Live, event_of};
 pub use page::{Page, report};
 pub use server::{Shown, serve};

@@ -177,8 +177,7 @@ impl Lab for Puppets {
                 }
             }
             Request::TrafficStart { spec } => {
-                let spec = serde_json::from_value(spec.clone()).expect("a spec");
-                self.started.insert(node.to_owned(), spec);
+                self.started.insert(node.to_owned(), (**spec).clone());
                 Ok(json!({}))
             }
             Request::TrafficStatus { .. } => {

@@ -8,23 +8,21 @@ use super::table::nics_name;
 use super::{joined, summary};
 use crate::route::registers::PortKind;
 use crate::topology::model::Dragonfly;
-use phitwire::net::show::{FAINT, INK, Svg};
+use phitwire::net::show::{FAINT, Grid, INK, Point, Svg, title_of_part};
 
-/// Distance between routers of a chassis, and between routers of a slot.
-const STEP: (f64, f64) = (118.0, 150.0);
-const BOX: (f64, f64) = (84.0, 46.0);
-/// Centre of the first router, from the upper left corner.
-const FIRST: (f64, f64) = (90.0, 190.0);
+/// Centres of the routers, by slot and chassis.
+const ROUTERS: Grid = Grid {
+    first: (90.0, 190.0),
+    step: (118.0, 150.0),
+};
+const BOX: Point = (84.0, 46.0);
 const HIGHEST: f64 = 66.0;
 /// Number of groups per line in the list of blue links.
 const IN_A_LINE: usize = 8;
 
-fn place(network: &Dragonfly, router: u32) -> (f64, f64) {
+fn place(network: &Dragonfly, router: u32) -> Point {
     let (chassis, blade) = network.shape.place_of(router);
-    (
-        FIRST.0 + f64::from(blade) * STEP.0,
-        FIRST.1 + f64::from(chassis) * STEP.1,
-    )
+    ROUTERS.at(blade, chassis)
 }
 
 /// One group of the network as an SVG document.
@@ -45,16 +43,11 @@ pub fn group(network: &Dragonfly, group: u16) -> String {
         }
     }
     let lines = to.len().div_ceil(IN_A_LINE);
-    let width = FIRST.0 + f64::from(shape.blades - 1) * STEP.0 + BOX.0 / 2.0 + 70.0;
-    let below = FIRST.1 + f64::from(shape.chassis - 1) * STEP.1 + 76.0;
+    let last = ROUTERS.at(shape.blades - 1, shape.chassis - 1);
+    let (width, below) = (last.0 + BOX.0 / 2.0 + 70.0, last.1 + 76.0);
     let size = (width.max(760.0), below + 18.0 * lines as f64 + 60.0);
-    let title = summary(network);
-    let (name, rest) = title.split_once(": ").unwrap_or((&title, ""));
-    let mut out = Svg::new(
-        size,
-        &format!("{name}, group {group}: of {rest}"),
-        (30.0, 34.0),
-    );
+    let title = title_of_part(&summary(network), format_args!("group {group}"));
+    let mut out = Svg::new(size, &title, (30.0, 34.0));
     for (&(a, b), (kind, numbers)) in &joined {
         if shape.group_of(a) == group && shape.group_of(b) == group {
             inside(&mut out, network, (a, b), *kind, numbers);
@@ -92,8 +85,7 @@ pub fn group(network: &Dragonfly, group: u16) -> String {
             (BLUE, "blue: to other groups"),
         ] {
             let style = format!("stroke=\"{colour}\" stroke-width=\"2.4\"");
-            out.path(format_args!("M{x:.1} {y:.1}h26"), &style);
-            out.text(x + 32.0, y + 4.0, "start", 11.5, FAINT, words);
+            out.sample((x, y), 26.0, &style, 11.5, words);
             x += 190.0;
         }
     });
@@ -165,15 +157,8 @@ fn router_box(
     }
     out.nodes(&name, |out| {
         let style = format!("rx=\"4\" fill=\"#e3edfb\" stroke=\"{BLUE}\"");
-        out.frame((x - BOX.0 / 2.0, y - BOX.1 / 2.0), BOX, &style);
-        out.text(x, y - 2.0, "middle", 12.0, INK, &name);
-        out.text(
-            x,
-            y + 13.0,
-            "middle",
-            9.5,
-            FAINT,
-            &nics_name(network, router),
-        );
+        let nics = nics_name(network, router);
+        let lines = [(-2.0, 12.0, INK, &*name), (13.0, 9.5, FAINT, &nics)];
+        out.block((x, y), BOX, &style, &lines);
     });
 }

@@ -8,16 +8,16 @@ use super::{joined, summary};
 use crate::route::registers::PortKind;
 use crate::topology::model::Dragonfly;
 use phitwire::net::NodeRef;
-use phitwire::net::show::{FAINT, INK, Svg};
+use phitwire::net::show::{FAINT, Grid, INK, Point, Svg, on_circle};
 
 /// Maximum number of groups on a circle. With more, lines would fill it, and a field of squares is
 /// drawn.
 const MOST_IN_CIRCLE: u16 = 40;
 /// Maximum number of lines that are labelled with the number of links.
 const MOST_NUMBERED: usize = 66;
-const BOX: (f64, f64) = (170.0, 64.0);
+const BOX: Point = (170.0, 64.0);
 /// Width and height of a group's box when there are many groups.
-const SMALL_BOX: (f64, f64) = (58.0, 30.0);
+const SMALL_BOX: Point = (58.0, 30.0);
 /// Maximum number of groups with large boxes.
 const MOST_LARGE: u16 = 16;
 
@@ -108,15 +108,9 @@ fn circle(network: &Dragonfly, bundles: &Bundles) -> String {
         (2.0 * middle.0).max(620.0),
         middle.1 + radius + height / 2.0 + 60.0,
     );
-    let place = |group: u16| {
-        let angle = 2.0 * PI * f64::from(group) / f64::from(groups) - PI / 2.0;
-        (
-            middle.0 + radius * angle.cos(),
-            middle.1 + radius * angle.sin(),
-        )
-    };
+    let place = |group: u16| on_circle(middle, radius, group.into(), groups.into());
     let mut out = Svg::new(size, &summary(network), (30.0, 34.0));
-    let boxes: Vec<(f64, f64)> = (0..groups).map(place).collect();
+    let boxes: Vec<Point> = (0..groups).map(place).collect();
     let is_numbered = bundles.len() <= MOST_NUMBERED;
     let mut numbers: Vec<(f64, f64, usize)> = Vec::new();
     for (&(a, b), links) in bundles {
@@ -143,7 +137,6 @@ fn circle(network: &Dragonfly, bundles: &Bundles) -> String {
     let legend = size.1 - 24.0;
     out.part("legend", |out| {
         let style = format!("stroke=\"{BLUE}\" stroke-width=\"3\"");
-        out.path(format_args!("M30 {legend:.1}h26"), &style);
         let inside = if large {
             ""
         } else {
@@ -154,19 +147,14 @@ fn circle(network: &Dragonfly, bundles: &Bundles) -> String {
              of a group",
             each(bundles)
         );
-        out.text(62.0, legend + 4.0, "start", 11.5, FAINT, &words);
+        out.sample((30.0, legend), 26.0, &style, 11.5, &words);
     });
     out.finish()
 }
 
 /// A position near the middle of a line, where its number neither hides another nor is hidden by a
 /// box.
-fn free_place(
-    taken: &[(f64, f64, usize)],
-    boxes: &[(f64, f64)],
-    from: (f64, f64),
-    to: (f64, f64),
-) -> (f64, f64) {
+fn free_place(taken: &[(f64, f64, usize)], boxes: &[Point], from: Point, to: Point) -> Point {
     let at = |part: f64| {
         (
             from.0 + (to.0 - from.0) * part,
@@ -174,8 +162,8 @@ fn free_place(
         )
     };
     let parts = [0.5, 0.44, 0.56, 0.38, 0.62, 0.33, 0.67, 0.28, 0.72];
-    let is_free = |&(x, y): &(f64, f64)| {
-        let is_apart = |other_x: f64, other_y: f64, (width, height): (f64, f64)| {
+    let is_free = |&(x, y): &Point| {
+        let is_apart = |other_x: f64, other_y: f64, (width, height): Point| {
             (x - other_x).abs() > width || (y - other_y).abs() > height
         };
         let half = (BOX.0 / 2.0 + 12.0, BOX.1 / 2.0 + 8.0);
@@ -190,37 +178,42 @@ fn group_box(
     network: &Dragonfly,
     group: u16,
     inside: Inside,
-    (x, y): (f64, f64),
+    place: Point,
     large: bool,
 ) {
-    let (width, height) = if large { BOX } else { SMALL_BOX };
-    let nodes = nodes_of(network, group);
     let Inside {
         routers,
         nics,
         green,
         black,
     } = inside;
-    out.nodes(&nodes, |out| {
-        let style = format!("rx=\"8\" fill=\"#e3edfb\" stroke=\"{BLUE}\"");
-        out.frame((x - width / 2.0, y - height / 2.0), (width, height), &style);
-        if large {
-            out.text(x, y - 13.0, "middle", 13.0, INK, &format!("group {group}"));
-            let words = format!("{routers} routers, {nics} NICs");
-            out.text(x, y + 4.0, "middle", 11.0, INK, &words);
-            let words = format!("{green} green, {black} black links");
-            out.text(x, y + 20.0, "middle", 11.0, FAINT, &words);
-        } else {
-            out.text(x, y - 1.0, "middle", 11.5, INK, &format!("g{group}"));
-            out.text(
-                x,
-                y + 11.0,
-                "middle",
-                9.5,
-                FAINT,
-                &format!("{routers}, {nics}"),
-            );
-        }
+    let style = format!("rx=\"8\" fill=\"#e3edfb\" stroke=\"{BLUE}\"");
+    let [name, inside, links] = match large {
+        true => [
+            format!("group {group}"),
+            format!("{routers} routers, {nics} NICs"),
+            format!("{green} green, {black} black links"),
+        ],
+        false => [
+            format!("g{group}"),
+            format!("{routers}, {nics}"),
+            String::new(),
+        ],
+    };
+    let lines = match large {
+        true => [
+            (-13.0, 13.0, INK, &*name),
+            (4.0, 11.0, INK, &inside),
+            (20.0, 11.0, FAINT, &links),
+        ],
+        false => [
+            (-1.0, 11.5, INK, &*name),
+            (11.0, 9.5, FAINT, &inside),
+            (0.0, 0.0, FAINT, &links),
+        ],
+    };
+    out.nodes(&nodes_of(network, group), |out| {
+        out.block(place, if large { BOX } else { SMALL_BOX }, &style, &lines);
     });
 }
 
@@ -229,6 +222,10 @@ fn field(network: &Dragonfly, bundles: &Bundles) -> String {
     let groups = network.shape.groups;
     let side = (960.0 / f64::from(groups)).clamp(4.0, 14.0).floor();
     let (left, top) = (70.0, 110.0);
+    let squares = Grid {
+        first: (left, top),
+        step: (side, side),
+    };
     let across = f64::from(groups) * side;
     let size = ((left + across + 40.0).max(620.0), top + across + 90.0);
     let mut out = Svg::new(size, &summary(network), (30.0, 34.0));
@@ -240,8 +237,7 @@ fn field(network: &Dragonfly, bundles: &Bundles) -> String {
         let style = format!("fill=\"{BLUE}\" fill-opacity=\"{opacity:.2}\"");
         out.links(links.iter().copied(), |out| {
             for (column, row) in [(a, b), (b, a)] {
-                let corner = (left + f64::from(column) * side, top + f64::from(row) * side);
-                out.frame(corner, (side - 0.5, side - 0.5), &style);
+                out.frame(squares.at(column, row), (side - 0.5, side - 0.5), &style);
             }
         });
     }

@@ -7,7 +7,7 @@ use super::table::nics_name;
 use super::{joined, summary};
 use crate::route::registers::PortKind;
 use crate::topology::model::Dragonfly;
-use phitwire::net::show::{FAINT, INK, Svg};
+use phitwire::net::show::{FAINT, Grid, INK, Point, Svg, bounds, on_circle};
 use phitwire::net::{End, NodeRef, TooLarge};
 
 const MOST_GROUPS: usize = 48;
@@ -22,12 +22,12 @@ pub(super) fn names_all(network: &Dragonfly) -> bool {
     network.shape.group_routers() <= MOST_NAMED
 }
 
-const BOX: (f64, f64) = (78.0, 34.0);
+const BOX: Point = (78.0, 34.0);
 
 /// The path of a blue link out of its group.
 struct Exit {
     /// Start of the link at the router.
-    from: (f64, f64),
+    from: Point,
     /// Horizontal position of the lane between columns.
     lane: f64,
     /// Vertical position of the group's edge.
@@ -37,11 +37,11 @@ struct Exit {
 }
 
 struct Layout {
-    cell: (f64, f64),
-    group: (f64, f64),
-    corners: Vec<(f64, f64)>,
-    size: (f64, f64),
-    middle: (f64, f64),
+    cell: Point,
+    group: Point,
+    corners: Vec<Point>,
+    size: Point,
+    middle: Point,
     named: bool,
 }
 
@@ -60,29 +60,16 @@ impl Layout {
             1 => 0.0,
             _ => diagonal * 0.62 / (PI / groups as f64).sin(),
         };
-        let around = (0..groups).map(|g| {
-            let angle = 2.0 * PI * g as f64 / groups as f64 - PI / 2.0;
-            (radius * angle.cos(), radius * angle.sin())
-        });
-        let around: Vec<(f64, f64)> = around.collect();
+        let around = (0..groups as u32).map(|g| on_circle((0.0, 0.0), radius, g, groups as u32));
+        let around: Vec<Point> = around.collect();
         // The first group is at the top; the extent of the others depends on their number.
-        let edge = |of: fn(&(f64, f64)) -> f64, sign: f64| {
-            around
-                .iter()
-                .map(of)
-                .map(|at| sign * at)
-                .fold(0.0, f64::max)
-        };
-        let middle = (
-            edge(|at| at.0, -1.0) + group.0 / 2.0 + 30.0,
-            edge(|at| at.1, -1.0) + group.1 / 2.0 + 80.0,
-        );
+        let [low, high] = bounds(around.iter().copied().chain([(0.0, 0.0)]));
+        let middle = (-low.0 + group.0 / 2.0 + 30.0, -low.1 + group.1 / 2.0 + 80.0);
         let size = (
-            (middle.0 + edge(|at| at.0, 1.0) + group.0 / 2.0 + 30.0).max(560.0),
-            middle.1 + edge(|at| at.1, 1.0) + group.1 / 2.0 + 30.0,
+            (middle.0 + high.0 + group.0 / 2.0 + 30.0).max(560.0),
+            middle.1 + high.1 + group.1 / 2.0 + 30.0,
         );
-        let corner =
-            |(x, y): (f64, f64)| (middle.0 + x - group.0 / 2.0, middle.1 + y - group.1 / 2.0);
+        let corner = |(x, y): Point| (middle.0 + x - group.0 / 2.0, middle.1 + y - group.1 / 2.0);
         Self {
             cell,
             group,
@@ -122,13 +109,14 @@ impl Layout {
         }
     }
 
-    fn router(&self, network: &Dragonfly, router: u32) -> (f64, f64) {
+    fn router(&self, network: &Dragonfly, router: u32) -> Point {
         let (x, y) = self.corners[usize::from(network.shape.group_of(router))];
         let (chassis, blade) = network.shape.place_of(router);
-        (
-            x + 12.0 + (f64::from(blade) + 0.5) * self.cell.0,
-            y + 28.0 + (f64::from(chassis) + 0.5) * self.cell.1,
-        )
+        let routers = Grid {
+            first: (x + 12.0, y + 28.0),
+            step: self.cell,
+        };
+        routers.at(f64::from(blade) + 0.5, f64::from(chassis) + 0.5)
     }
 }
 
@@ -261,7 +249,7 @@ fn blue([a, b]: &[Exit; 2]) -> String {
 }
 
 /// A line between two points, bent towards a third.
-pub(super) fn curve((x1, y1): (f64, f64), (x, y): (f64, f64), (x2, y2): (f64, f64)) -> String {
+pub(super) fn curve((x1, y1): Point, (x, y): Point, (x2, y2): Point) -> String {
     format!("M{x1:.1} {y1:.1} Q{x:.1} {y:.1} {x2:.1} {y2:.1}")
 }
 
@@ -288,7 +276,7 @@ fn router_box(out: &mut Svg, network: &Dragonfly, layout: &Layout, router: u32) 
 }
 
 /// Draws the NICs of a router and their links below its box, whose lower edge is at (x, y).
-fn nics(out: &mut Svg, network: &Dragonfly, router: u32, (x, y): (f64, f64)) {
+fn nics(out: &mut Svg, network: &Dragonfly, router: u32, (x, y): Point) {
     let of_router = |end: End| end.node == NodeRef::Chip(router);
     let links = network
         .links
@@ -331,8 +319,7 @@ fn legend(out: &mut Svg, network: &Dragonfly, layout: &Layout, y: f64) {
     ] {
         if drawn {
             let style = format!("stroke=\"{colour}\" stroke-width=\"2.4\"");
-            out.path(format_args!("M{x:.1} {y:.1} h26"), &style);
-            out.text(x + 32.0, y + 4.0, "start", 11.5, FAINT, words);
+            out.sample((x, y), 26.0, &style, 11.5, words);
             x += 150.0;
         }
     }

@@ -8,7 +8,7 @@ use super::svg::{SIDE, SLICES};
 use crate::route::registers::PortKind;
 use crate::topology::model::{FoldedClos, range_of_subtree};
 use crate::topology::wiring::ClosWiring;
-use phitwire::net::show::{FAINT, INK, Svg};
+use phitwire::net::show::{FAINT, Grid, INK, Point, Svg, bounds};
 use phitwire::net::{End, NodeRef};
 
 /// Maximum number of subtrees in a single row; more are drawn as a field.
@@ -16,10 +16,10 @@ const MOST_IN_ROW: usize = 24;
 /// Number of subtrees in each row of a field.
 const FIELD_ROW: usize = 8;
 /// Distance between subtrees, and the size of their boxes.
-const STEP: (f64, f64) = (122.0, 82.0);
-const BOX: (f64, f64) = (106.0, 66.0);
+const STEP: Point = (122.0, 82.0);
+const BOX: Point = (106.0, 66.0);
 /// Size of the box for the routers of a slice.
-const UPPER_BOX: (f64, f64) = (190.0, 66.0);
+const UPPER_BOX: Point = (190.0, 66.0);
 const RISE: f64 = 200.0;
 /// Maximum number of lines that are labelled with the number of links.
 const MOST_NUMBERED: usize = 80;
@@ -158,9 +158,9 @@ fn bundles(topology: &FoldedClos, wiring: &ClosWiring, subtrees: &Subtrees) -> B
 }
 
 struct Layout {
-    places: BTreeMap<Block, (f64, f64)>,
+    places: BTreeMap<Block, Point>,
     is_field: bool,
-    size: (f64, f64),
+    size: Point,
 }
 
 impl Layout {
@@ -196,10 +196,13 @@ impl Layout {
             }
         }
         let left = 40.0 + (width - across as f64 * step.0) / 2.0;
+        let subtrees = Grid {
+            first: (left + step.0 / 2.0, bottom + BOX.1 / 2.0),
+            step,
+        };
         for (at, &block) in lowest.iter().enumerate() {
             let (column, row) = (at % across, at / across);
-            let x = left + step.0 * (column as f64 + 0.5);
-            places.insert(block, (x, bottom + step.1 * row as f64 + BOX.1 / 2.0));
+            places.insert(block, subtrees.at(column as f64, row as f64));
         }
         let lines = lowest.len().div_ceil(across.max(1)) as f64;
         let height = bottom + step.1 * (lines - 1.0) + BOX.1 + arches + 80.0;
@@ -268,22 +271,10 @@ fn together(out: &mut Svg, layout: &Layout, bundles: &Bundles) {
         .places
         .iter()
         .filter(|(block, _)| matches!(block, Block::Subtree(_)));
-    let places: Vec<(f64, f64)> = subtrees.map(|(_, &place)| place).collect();
-    let edge = |of: fn(&(f64, f64)) -> f64, least: bool| {
-        let all = places.iter().map(of);
-        match least {
-            true => all.fold(f64::INFINITY, f64::min),
-            false => all.fold(f64::NEG_INFINITY, f64::max),
-        }
-    };
-    let (left, top) = (
-        edge(|at| at.0, true) - STEP.0 / 2.0,
-        edge(|at| at.1, true) - STEP.1 / 2.0,
-    );
-    let (right, low) = (
-        edge(|at| at.0, false) + STEP.0 / 2.0,
-        edge(|at| at.1, false) + STEP.1 / 2.0,
-    );
+    let places = subtrees.map(|(_, &place)| place);
+    let [low, high] = bounds(places);
+    let (left, top) = (low.0 - STEP.0 / 2.0, low.1 - STEP.1 / 2.0);
+    let (right, low) = (high.0 + STEP.0 / 2.0, high.1 + STEP.1 / 2.0);
     let style = format!("rx=\"12\" fill=\"none\" stroke=\"{FAINT}\" stroke-dasharray=\"4 3\"");
     out.frame((left, top), (right - left, low - top), &style);
     let mut above: BTreeMap<Block, Vec<&Vec<usize>>> = BTreeMap::new();
@@ -324,10 +315,10 @@ fn together(out: &mut Svg, layout: &Layout, bundles: &Bundles) {
 
 /// The line between two boxes, its colour, and the position of its number.
 fn line(
-    (a, from): (Block, (f64, f64)),
-    (b, to): (Block, (f64, f64)),
+    (a, from): (Block, Point),
+    (b, to): (Block, Point),
     kind: PortKind,
-) -> (String, &'static str, (f64, f64)) {
+) -> (String, &'static str, Point) {
     if kind == PortKind::Side {
         // Lines within a row are arches, below the lowest row and above the others.
         let is_low = matches!(a, Block::Subtree(_)) && matches!(b, Block::Subtree(_));
@@ -365,7 +356,7 @@ fn draw_block(
     topology: &FoldedClos,
     subtrees: &Subtrees,
     (block, inside): (Block, &Inside),
-    (x, y): (f64, f64),
+    place: Point,
 ) {
     let (count, chips) = (inside.routers, inside.chips.len());
     let routers = match count == chips {
@@ -414,11 +405,13 @@ fn draw_block(
     };
     out.nodes(&nodes, |out| {
         let style = format!("rx=\"7\" fill=\"{fill}\" stroke=\"{edge}\"");
-        out.frame((x - size.0 / 2.0, y - size.1 / 2.0), size, &style);
-        out.text(x, y - 15.0, "middle", 12.5, INK, &name);
-        out.text(x, y + 1.0, "middle", 11.0, INK, &below[0]);
-        out.text(x, y + 14.0, "middle", 10.0, FAINT, &below[1]);
-        out.text(x, y + 27.0, "middle", 10.0, FAINT, &below[2]);
+        let lines = [
+            (-15.0, 12.5, INK, &*name),
+            (1.0, 11.0, INK, &below[0]),
+            (14.0, 10.0, FAINT, &below[1]),
+            (27.0, 10.0, FAINT, &below[2]),
+        ];
+        out.block(place, size, &style, &lines);
     });
 }
 

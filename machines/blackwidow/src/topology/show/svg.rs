@@ -158,11 +158,7 @@ fn chips(out: &mut Svg, topology: &FoldedClos, wiring: &ClosWiring, frames: &[Fr
 
 fn draw_frame(out: &mut Svg, topology: &FoldedClos, wiring: &ClosWiring, frame: &Frame) {
     let Frame {
-        x,
-        y,
-        width,
-        height,
-        ..
+        y, width, height, ..
     } = *frame;
     let (fill, edge, radius) = match frame.shape {
         Shape::Router(r) => {
@@ -172,7 +168,7 @@ fn draw_frame(out: &mut Svg, topology: &FoldedClos, wiring: &ClosWiring, frame: 
         }
         Shape::Processor(_) | Shape::Group(_) => ("#f1f2f4", FAINT, 17),
     };
-    let (middle, centre) = (frame.middle(), y + height / 2.0);
+    let centre = (frame.middle(), y + height / 2.0);
     let (name, below) = match frame.shape {
         Shape::Processor(p) => {
             let processor = &topology.processors[p as usize];
@@ -210,9 +206,8 @@ fn draw_frame(out: &mut Svg, topology: &FoldedClos, wiring: &ClosWiring, frame: 
     let nodes = nodes_of(topology, wiring, frame.shape);
     out.nodes(&nodes, |out| {
         let style = format!("rx=\"{radius}\" fill=\"{fill}\" stroke=\"{edge}\"");
-        out.frame((x, y), (width, height), &style);
-        out.text(middle, centre - 1.0, "middle", 13.0, INK, &name);
-        out.text(middle, centre + 12.0, "middle", 10.0, FAINT, &below);
+        let lines = [(-1.0, 13.0, INK, &*name), (12.0, 10.0, FAINT, &below)];
+        out.block(centre, (width, height), &style, &lines);
     });
 }
 
@@ -243,12 +238,8 @@ fn legend(out: &mut Svg, topology: &FoldedClos, layout: &Layout) {
     let y = layout.height - 24.0;
     let mut x = 40.0;
     let mut item = |colour: &str, words: &str| {
-        out.tag(format_args!(
-            "<line x1=\"{x:.1}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\" stroke=\"{colour}\" \
-             stroke-width=\"2.5\"/>",
-            x + 22.0
-        ));
-        out.text(x + 28.0, y + 4.0, "start", 11.0, FAINT, words);
+        let style = format!("stroke=\"{colour}\" stroke-width=\"2.5\"");
+        out.sample((x, y), 22.0, &style, 11.0, words);
         x += 28.0 + words.len() as f64 * 6.2 + 24.0;
     };
     for slice in 0..topology.slices {

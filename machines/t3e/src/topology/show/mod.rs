@@ -3,6 +3,7 @@
 mod dot;
 mod measures;
 mod overview;
+mod planes;
 mod svg;
 mod table;
 
@@ -11,10 +12,11 @@ use super::model::Torus;
 use phitwire::net::DrawError;
 use phitwire::net::show::counted;
 
-pub use dot::dot;
-pub use measures::Measures;
-pub use svg::svg;
-pub use table::{inventory, table};
+pub(crate) use dot::dot;
+pub(crate) use measures::Measures;
+pub(crate) use svg::svg;
+pub(crate) use table::inventory;
+pub use table::table;
 
 pub fn summary(torus: &Torus) -> String {
     let spares = match torus.spares {
@@ -48,7 +50,7 @@ pub fn drawing(torus: &Torus, part: Option<&str>) -> Result<String, DrawError> {
             false => Ok(overview::overview(torus)),
         };
     };
-    let planes = svg::planes(torus);
+    let planes = planes::planes(torus);
     let number = part.trim_start_matches("plane").trim_start();
     let number = number.trim_start_matches(['Z', 'z']).trim_start();
     match number.parse() {

@@ -1,96 +1,39 @@
-//! Draws the planes of Z side by side, with X to the right and Y down.
+//! Draws a torus with the names of all nodes.
 
 use core::ops::Range;
 
 use phitwire_framing::t3e::direction::Direction;
-use phitwire_framing::t3e::tag::Place;
 
+use super::planes::{AMBER, BLUE, Planes, RED, Style, Way, colours, planes, ways};
 use super::{role, summary};
 use crate::route::Broken;
 use crate::router::PROCESSOR;
-use crate::topology::defects::Defect;
 use crate::topology::model::Torus;
-use phitwire::net::show::{FAINT, INK, Svg};
+use phitwire::net::show::{FAINT, INK, Point, Svg, title_of_part};
 use phitwire::net::{Network, NodeRef, TooLarge};
 
 const MOST_NODES: usize = 1_024;
 /// Number of planes in a row of the drawing.
 const PLANES_IN_ROW: usize = 4;
-/// Distance between adjacent nodes in X and in Y.
-const STEP: (f64, f64) = (96.0, 76.0);
 /// Half the width and height of a node's box.
-const HALF: (f64, f64) = (25.0, 16.0);
+const HALF: Point = (25.0, 16.0);
 /// Length of a stub, in X or Y.
 const STUB: f64 = 13.0;
 /// Length of a stub in Z, both across and down.
 const SLANT: f64 = 9.0;
-/// Offset from the upper left corner of a plane to the centre of its first node.
-const FIRST: (f64, f64) = (96.0, 92.0);
-/// Offset from the centre of the last node of a plane to the lower right corner.
-const LAST: (f64, f64) = (76.0, 50.0);
-const GAP: f64 = 24.0;
-const HEADER: f64 = 78.0;
-const FOOTER: f64 = 48.0;
-/// Colour of working parts.
-pub(super) const BLUE: &str = "#2f6db5";
-/// Colour of broken parts.
-pub(super) const RED: &str = "#c0392b";
-/// Colour of spares.
-pub(super) const AMBER: &str = "#b7791f";
-
-/// Positions and sizes in a drawing.
-struct Layout {
-    plane: (f64, f64),
-    size: (f64, f64),
-    /// The first plane that is drawn.
-    first: usize,
-}
-
-impl Layout {
-    fn new(torus: &Torus, drawn: &Range<usize>) -> Self {
-        let [x, y, _] = torus.shape().size();
-        let along = |size: u8, first, step, last| first + f64::from(size - 1) * step + last;
-        let plane = (
-            along(x, FIRST.0, STEP.0, LAST.0),
-            along(y, FIRST.1, STEP.1, LAST.1),
-        );
-        let planes = drawn.len();
-        let (across, down) = (
-            planes.min(PLANES_IN_ROW) as f64,
-            planes.div_ceil(PLANES_IN_ROW) as f64,
-        );
-        let size = (
-            (GAP + across * (plane.0 + GAP)).max(760.0),
-            HEADER + down * (plane.1 + GAP) + FOOTER,
-        );
-        let first = drawn.start;
-        Self { plane, size, first }
-    }
-
-    fn corner(&self, z: usize) -> (f64, f64) {
-        let place = z - self.first;
-        let (column, row) = (place % PLANES_IN_ROW, place / PLANES_IN_ROW);
-        (
-            GAP + column as f64 * (self.plane.0 + GAP),
-            HEADER + row as f64 * (self.plane.1 + GAP),
-        )
-    }
-
-    fn node(&self, Place([x, y, z]): Place) -> (f64, f64) {
-        let corner = self.corner(usize::from(z));
-        (
-            corner.0 + FIRST.0 + f64::from(x) * STEP.0,
-            corner.1 + FIRST.1 + f64::from(y) * STEP.1,
-        )
-    }
-}
-
-/// Number of Z planes, including partial ones.
-pub(super) fn planes(torus: &Torus) -> usize {
-    let partial = torus.shape().partial().iter();
-    let above: usize = partial.map(|[_, _, high]| usize::from(*high)).sum();
-    usize::from(torus.shape().size()[2]) + above
-}
+const STYLE: Style = Style {
+    step: (96.0, 76.0),
+    first: (96.0, 92.0),
+    last: (76.0, 50.0),
+    gap: 24.0,
+    header: 78.0,
+    footer: 48.0,
+    radius: 12,
+    title: ((14.0, 20.0), 12.5, FAINT, ", partial plane"),
+    names: 9.5,
+    across: 38.0,
+    down: (8.0, 3.5),
+};
 
 /// The torus as an SVG document. Links between nodes that are drawn side by side are lines. All
 /// others are stubs labelled with the router at the other end: X and Y stubs at the edges of a
@@ -108,20 +51,15 @@ pub fn svg(torus: &Torus) -> Result<String, TooLarge> {
 
 /// One plane of the torus as an SVG document, in the same style.
 pub(super) fn plane(torus: &Torus, z: usize) -> String {
-    let summary = summary(torus);
-    let (name, rest) = summary.split_once(": ").unwrap_or((&summary, ""));
-    of_planes(
-        torus,
-        &(z..z + 1),
-        &format!("{name}, plane Z {z}: of {rest}"),
-    )
+    let title = title_of_part(&summary(torus), format_args!("plane Z {z}"));
+    of_planes(torus, &(z..z + 1), &title)
 }
 
 fn of_planes(torus: &Torus, drawn: &Range<usize>, title: &str) -> String {
-    let layout = Layout::new(torus, drawn);
-    let mut out = Svg::new(layout.size, title, (GAP, 34.0));
+    let layout = Planes::new(torus, drawn, &STYLE, |_| PLANES_IN_ROW);
+    let mut out = Svg::new(layout.size, title, (STYLE.gap, 34.0));
     for z in drawn.clone() {
-        frame(&mut out, torus, &layout, z);
+        layout.frame(&mut out, torus, z);
     }
     let broken = torus.broken();
     let is_drawn = |node: &u32| drawn.contains(&usize::from(torus.shape().place(*node).0[2]));
@@ -136,61 +74,24 @@ fn of_planes(torus: &Torus, drawn: &Range<usize>, title: &str) -> String {
     out.finish()
 }
 
-fn frame(out: &mut Svg, torus: &Torus, layout: &Layout, z: usize) {
-    let (x, y) = layout.corner(z);
-    let style = "rx=\"12\" fill=\"#f5f7fa\" stroke=\"#c4ccd6\"";
-    out.frame((x, y), layout.plane, style);
-    let [across, deep, high] = torus.shape().size();
-    let partial = match z < usize::from(high) {
-        true => "",
-        false => ", partial plane",
-    };
-    let title = format!("Z {z}{partial}");
-    out.text(x + 14.0, y + 20.0, "start", 12.5, FAINT, &title);
-    for ordinate in 0..across {
-        let middle = x + FIRST.0 + f64::from(ordinate) * STEP.0;
-        let name = format!("X {ordinate}");
-        out.text(middle, y + 38.0, "middle", 9.5, FAINT, &name);
-    }
-    for ordinate in 0..deep {
-        let middle = y + FIRST.1 + f64::from(ordinate) * STEP.1;
-        let name = format!("Y {ordinate}");
-        out.text(x + 8.0, middle + 3.5, "start", 9.5, FAINT, &name);
-    }
-}
-
 /// Draws the links of a node: lines in plus directions, and stubs.
-fn links(out: &mut Svg, torus: &Torus, broken: &Broken, layout: &Layout, node: u32) {
+fn links(out: &mut Svg, torus: &Torus, broken: &Broken, layout: &Planes, node: u32) {
     let shape = torus.shape();
-    let place = shape.place(node);
-    let (x, y) = layout.node(place);
-    for direction in Direction::ALL {
-        let Some(peer) = shape.neighbour(node, direction) else {
-            continue;
-        };
-        let (colour, dashes) = match broken.works(node, direction) {
-            true => (BLUE, ""),
-            false => (RED, " stroke-dasharray=\"3 3\""),
+    let (x, y) = layout.node(shape.place(node));
+    for way in ways(torus, broken, node) {
+        let Way { peer, number, .. } = way;
+        let (colour, dashes, words) = match way.works {
+            true => (BLUE, "", FAINT),
+            false => (RED, " stroke-dasharray=\"3 3\"", RED),
         };
         let style = format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.5\"{dashes}");
-        let number = torus.link_at(node, direction.index() as u8);
-        let dimension = direction.dimension();
-        let [own, other] = [place, shape.place(peer)].map(|place| place.0[dimension]);
-        let is_next = match direction.is_minus() {
-            false => own < other,
-            true => other < own,
-        };
-        if dimension < 2 && is_next {
-            if !direction.is_minus() {
-                let (to_x, to_y) = layout.node(shape.place(peer));
-                let path = format!("M{x:.1} {y:.1}L{to_x:.1} {to_y:.1}");
-                out.links(number, |out| out.path(path, &style));
-            }
+        if way.is_next {
+            let (to_x, to_y) = layout.node(shape.place(peer));
+            let path = format!("M{x:.1} {y:.1}L{to_x:.1} {to_y:.1}");
+            out.links(number, |out| out.path(path, &style));
             continue;
         }
-        let name = torus.node_name(NodeRef::Chip(peer));
-        let words = if colour == RED { RED } else { FAINT };
-        let Stub { from, along, label } = stub(direction);
+        let Stub { from, along, label } = stub(way.direction);
         let path = format!(
             "M{:.1} {:.1}l{:.1} {:.1}",
             x + from.0,
@@ -199,6 +100,7 @@ fn links(out: &mut Svg, torus: &Torus, broken: &Broken, layout: &Layout, node: u
             along.1
         );
         out.links(number, |out| out.path(path, &style));
+        let name = torus.node_name(NodeRef::Chip(peer));
         let (dx, dy, anchor) = label;
         out.text(x + dx, y + dy, anchor, 9.0, words, &name);
     }
@@ -206,8 +108,8 @@ fn links(out: &mut Svg, torus: &Torus, broken: &Broken, layout: &Layout, node: u
 
 /// A stub at a node: its start, its extent, and the position of its label.
 struct Stub {
-    from: (f64, f64),
-    along: (f64, f64),
+    from: Point,
+    along: Point,
     label: (f64, f64, &'static str),
 }
 
@@ -232,19 +134,13 @@ fn stub(direction: Direction) -> Stub {
     Stub { from, along, label }
 }
 
-fn router(out: &mut Svg, torus: &Torus, layout: &Layout, node: u32) {
+fn router(out: &mut Svg, torus: &Torus, layout: &Planes, node: u32) {
     let place = torus.shape().place(node);
     let (x, y) = layout.node(place);
-    let is_dead = torus.defects().has(Defect::Node(node));
-    let is_spare = torus.processor(node).is_none();
-    let (fill, stroke, words) = match (is_dead, is_spare) {
-        (true, _) => ("#f6dedb", RED, RED),
-        (false, true) => ("#fdf3d8", AMBER, AMBER),
-        (false, false) => ("#e3edfb", BLUE, FAINT),
-    };
-    let dashes = match is_dead || is_spare {
-        true => " stroke-dasharray=\"4 2\"",
-        false => "",
+    let (fill, stroke) = colours(torus, node);
+    let (words, dashes) = match stroke {
+        BLUE => (FAINT, ""),
+        _ => (stroke, " stroke-dasharray=\"4 2\""),
     };
     let name = torus.node_name(NodeRef::Chip(node));
     let corner = (x - HALF.0, y - HALF.1);
@@ -277,11 +173,10 @@ fn router(out: &mut Svg, torus: &Torus, layout: &Layout, node: u32) {
 }
 
 fn legend(out: &mut Svg, torus: &Torus, y: f64) {
-    let mut x = GAP;
+    let mut x = STYLE.gap;
     let mut entry = |out: &mut Svg, colour: &str, dashes: &str, words: &str, width: f64| {
         let style = format!("stroke=\"{colour}\" stroke-width=\"2\"{dashes}");
-        out.path(format_args!("M{x:.1} {y:.1}h22"), &style);
-        out.text(x + 28.0, y + 4.0, "start", 11.0, FAINT, words);
+        out.sample((x, y), 22.0, &style, 11.0, words);
         x += width;
     };
     let words = "links; stubs name the router at the other end, +Z up and -Z down";

@@ -9,6 +9,7 @@ mod point;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::description;
 use crate::machines::machines;
 use clap::{Args, ValueEnum};
 use miette::{IntoDiagnostic, WrapErr, miette};
@@ -32,7 +33,7 @@ use super::progress::Shown;
 use super::sim_record::RecordOptions;
 use super::sim_trace::SimTraceArgs;
 use crate::sim::json::{self, Common};
-use crate::sim::{Measured, measure, output, ready};
+use crate::sim::{Measured, measure, output};
 
 /// Longest phase, in cycles: 20 minutes of virtual time.
 const MOST_CYCLES: u64 = 1_000_000_000_000;
@@ -274,7 +275,7 @@ impl SimArgs {
 /// # Errors
 /// If a topology cannot be read or does not suit the traffic, or a file cannot be written.
 pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
-    let network = ready::find(&args.topology)?;
+    let network = description::find(&args.topology)?;
     let network = &*network;
     let (machine, chosen) = args.own.of(network)?;
     let links = args.links(&machine)?;

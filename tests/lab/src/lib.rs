@@ -1,4 +1,9 @@
-//! A lab on loopback: a separate directory, and the processes of its nodes.
+//! A lab on loopback, for tests of commands: a separate directory, and the processes of its nodes.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests of commands start processes and wait for them"
+)]
 
 use std::net::UdpSocket;
 use std::path::PathBuf;
@@ -20,8 +25,8 @@ pub struct Lab {
 impl Lab {
     /// A lab of this topology, whose links have `ports` ends; `program` is the `phitwire` command.
     pub fn new(program: impl Into<PathBuf>, topology: &str, ports: u16) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("lab.toml"), topology).unwrap();
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::write(dir.path().join("lab.toml"), topology).expect("a file");
         Self {
             program: program.into(),
             dir,
@@ -60,7 +65,7 @@ impl Lab {
     pub fn start_with(&mut self, node: &str, more: &str) {
         let mut command = self.run_command(node, more);
         let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
-        let child = command.spawn().unwrap();
+        let child = command.spawn().expect("the command starts");
         self.processes.push((node.to_owned(), child));
         let socket = self.socket(node);
         wait_for(|| socket.exists(), "the control socket");
@@ -72,26 +77,26 @@ impl Lab {
 
     pub fn take(&mut self, node: &str) -> Child {
         let at = self.processes.iter().position(|(name, _)| name == node);
-        self.processes.swap_remove(at.unwrap()).1
+        self.processes.swap_remove(at.expect("it was started")).1
     }
 
     /// Waits until all links are up.
     pub fn wait(&self, more: &str) {
         let wait = format!("wait --lab t --timeout 60{more}");
-        let waited = self.phitwire(&wait).output().unwrap();
+        let waited = self.phitwire(&wait).output().expect("the command starts");
         assert!(waited.status.success(), "{waited:?}");
     }
 
     pub fn ctl(&self, arguments: &str) -> Output {
         self.phitwire(&format!("ctl --lab t {arguments}"))
             .output()
-            .unwrap()
+            .expect("the command starts")
     }
 
     pub fn ctl_json(&self, arguments: &str) -> Value {
         let output = self.ctl(&format!("{arguments} --json"));
         assert!(output.status.success(), "{arguments}: {output:?}");
-        serde_json::from_slice(&output.stdout).unwrap()
+        serde_json::from_slice(&output.stdout).expect("JSON")
     }
 }
 
@@ -117,6 +122,10 @@ fn free_ports(count: u16) -> u16 {
         .expect("some ports are free")
 }
 
+/// Waits until `done`, for a minute at most.
+///
+/// # Panics
+/// After that time.
 pub fn wait_for(mut done: impl FnMut() -> bool, what: &str) {
     let start = Instant::now();
     while !done() {

@@ -6,7 +6,6 @@ use miette::{Report, miette};
 use phitwire::net::{Network, Shown};
 use phitwire_nodes::nearest::did_you_mean;
 
-use crate::description;
 use crate::machines::machines;
 
 /// Names and texts of the bundled descriptions.
@@ -35,7 +34,7 @@ pub fn text(name: &str) -> miette::Result<String> {
 /// If it is neither a file nor a name, or the description has errors.
 pub fn find(name: &str) -> miette::Result<Box<dyn Network>> {
     if name == "-" || Path::new(name).exists() {
-        return description::open(Path::new(name));
+        return super::open(Path::new(name));
     }
     if let Some((_, text)) = all().find(|(ready, _)| *ready == name) {
         return machines().read(name, text).map_err(Report::new);
