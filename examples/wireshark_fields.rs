@@ -16,7 +16,7 @@ use phitwire::packets::Packet as _;
 use phitwire_aries::link::LcbRegisters;
 use phitwire_framing::aries::packet as aries_packet;
 use phitwire_framing::aries::{crc20, flit as aries_flit, frame as aries_frame, set as aries_set};
-use phitwire_framing::carrier::{frame, lanes, number, training};
+use phitwire_framing::carrier::{frame, number, training};
 use phitwire_framing::t3e::burst::{BURST_FLITS, Burst};
 use phitwire_framing::t3e::flit::{Flit as T3eFlit, VCS as T3E_VCS};
 use phitwire_framing::t3e::header::{Command as T3eCommand, Header, Name};

@@ -88,5 +88,5 @@ fn a_machine_with_a_kind_of_frame_twice_is_refused() {
 #[should_panic(expected = "another kind than training frames")]
 fn training_frames_belong_to_no_machine() {
     let kind = phitwire_framing::carrier::training::Training::KIND;
-    let _ = LaneLayout::plain(kind);
+    let _ = LaneLayout::plain(kind, phitwire_aries::link::STANDARD.lanes);
 }

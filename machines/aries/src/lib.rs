@@ -26,9 +26,9 @@
 
 pub mod cycle;
 pub mod link;
-mod manage;
+pub mod manage;
 pub mod nic;
-mod reproduce;
+pub mod reproduce;
 pub mod route;
 pub mod router;
 pub mod soak;

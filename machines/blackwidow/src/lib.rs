@@ -37,7 +37,7 @@ pub mod cycle;
 mod latency_tests;
 pub mod link;
 pub mod nic;
-mod reproduce;
+pub mod reproduce;
 pub mod route;
 pub mod router;
 pub mod soak;

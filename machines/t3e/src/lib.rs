@@ -3,16 +3,16 @@
 //! Source: Scott and Thorson, "The Cray T3E Network: Adaptive Routing in a High Performance 3D
 //! Torus", Hot Interconnects 4, 1996, cited as "T3E sec. N".
 
-mod barrier;
+pub mod barrier;
 pub mod cycle;
 pub mod link;
-mod pe;
-mod reproduce;
+pub mod pe;
+pub mod reproduce;
 pub mod route;
-mod router;
-mod soak;
+pub mod router;
+pub mod soak;
 pub mod topology;
-mod vc;
+pub mod vc;
 
 use phitwire::catalogue::{Machine, Simulation};
 use phitwire::net::Family;

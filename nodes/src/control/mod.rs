@@ -17,6 +17,5 @@ pub use protocol::{
     Claimed, Fault, Holder, LinkReport, MAX_LINE_BYTES, NodeInfo, NodeKind, PipelineReport,
     ProbeReport, Register, Request, RoutingReport, WatchedReport,
 };
-pub(crate) use reply::Reply;
 pub use reply::{Code, Refusal, RunKind};
 pub use several::ask_all;

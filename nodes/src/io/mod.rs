@@ -36,9 +36,7 @@ use phitwire::node::PortId;
 use serde::{Deserialize, Serialize};
 
 pub use counters::IoCounters;
-pub(crate) use interface::Interface;
 pub use interface::find_interface;
-pub(crate) use interface_watch::Departure;
 pub use interface_watch::{Found, InterfaceWatch};
 pub use open_error::OpenError;
 use ports::Ports;

@@ -61,25 +61,30 @@ mod transfer_targets;
 mod virtual_handle;
 mod virtual_node;
 
-pub(crate) use block_transfer::{BlockError, BlockOperation, BlockTransfer};
-pub use completion::Outcome;
-pub(crate) use completion::{Completion, Failure};
-pub use config::AriesNicConfig;
-pub use domain::{Domain, Permissions};
-pub use node::AriesNic;
-pub(crate) use node::AriesNicEvent;
-pub(crate) use phitwire::nic::{
-    Collective, CollectiveReport, CollectiveSpec,
+pub use amo_cache::{AMO_CACHE_ENTRIES, AmoUpdate};
+pub use block_transfer::{BlockError, BlockOperation, BlockTransfer, MAX_TRANSFER_BYTES};
+pub use bte::{CHANNELS, MAX_QUEUED_TRANSFERS};
+pub use collective::{
+    CollectiveCompletion, CollectiveFailure, CollectiveTree, Contribution, Join, JoinError,
+    TreeError, TreePosition,
+};
+pub use completion::{Completion, Ended, Failure, Outcome, TargetEvent};
+pub use config::{AriesNicConfig, AriesNicConfigBuilder, AriesNicConfigError};
+pub use counters::AriesNicCounters;
+pub use domain::{DOMAIN_ALIGNMENT, Domain, HANDLES, MAX_DOMAIN_BYTES, Permissions, RegisterError};
+pub use node::{AriesNic, AriesNicEvent};
+pub use outstanding::MAX_OUTSTANDING;
+pub use phitwire::nic::{
+    Collective, CollectiveReport, CollectiveSpec, CollectiveSpecError, Number, Operand, Reduce,
 };
 pub use phitwire_framing::aries::flit::{NodeId, Routing};
-pub use phitwire_framing::aries::packet::{AmoOp, Operands, Status};
-pub(crate) use phitwire_framing::aries::packet::MAX_DATA;
-pub(crate) use receive::Receive;
-pub use request::Operation;
-pub(crate) use request::{Post, PostError, RemoteAddress};
-pub(crate) use traffic::RUN_DOMAIN;
-pub(crate) use virtual_node::Target;
-pub use virtual_node::VirtualNodes;
+pub use phitwire_framing::aries::packet::{AmoOp, MAX_DATA, Operands, Status, Width};
+pub use receive::{MAX_ARRIVING, MAX_RECEIVES, Receive};
+pub use request::{Operation, Post, PostError, RemoteAddress};
+pub use traffic::RUN_DOMAIN;
+pub use transaction::{RemoteEvent, Ssid};
+pub use virtual_handle::{VIRTUAL_HANDLE_ENTRIES, VirtualHandleError, VirtualHandles};
+pub use virtual_node::{Target, VirtualNodes};
 
 /// The message sizes, operations and path selections of runs.
 pub const ABILITIES: Abilities = Abilities {

@@ -16,9 +16,8 @@
 
 use phitwire_framing::aries::flit::{Head, Routing};
 
-pub(crate) use super::draws::Loads;
-pub(crate) use super::ways::{Arrival, Choice, Decision, Refusal};
-pub use super::ways::{Way, Ways};
+pub use super::draws::Loads;
+pub use super::ways::{Arrival, Choice, Decision, Refusal, Way, WaySet, Ways};
 
 use super::draws::HashDraws;
 use super::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, PortKind, PortMask, RouteTables};

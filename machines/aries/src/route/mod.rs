@@ -1,6 +1,6 @@
 //! The routing decision of an Aries router in a dragonfly, based only on the chip's tables.
 
-pub(crate) mod decision;
+pub mod decision;
 mod draws;
 #[cfg(test)]
 #[path = "tests/harness.rs"]
@@ -8,5 +8,5 @@ pub(crate) mod harness;
 pub mod registers;
 mod ways;
 
-pub(crate) use decision::{Arrival, Choice, Decision, Loads, Refusal};
+pub use decision::{Arrival, Choice, Decision, Loads, Refusal};
 pub use ways::Way;

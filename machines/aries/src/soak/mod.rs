@@ -4,7 +4,7 @@
 
 mod direct;
 
-pub(crate) use direct::DragonflyCase;
+pub use direct::DragonflyCase;
 
 use phitwire_framing::aries::packet::MAX_JOINED;
 

@@ -29,25 +29,22 @@ mod options;
 mod plan;
 mod read;
 mod ready;
-pub(crate) mod show;
+pub mod show;
 mod tables;
 mod wiring;
 mod write;
 
-pub(crate) use arrangement::Arrangement;
-pub use check::check;
-pub(crate) use check::{check_routes, endangered};
-pub use generate::DragonflySpec;
-pub(crate) use generate::{DragonflySpecError, Generator};
-pub(crate) use inventory::Inventory;
-pub(crate) use model::DragonflySettings;
-pub use model::{Dragonfly, DragonflyLink, Shape};
-pub(crate) use options::GENERATOR;
-pub use plan::LAB_DOMAIN;
+pub use arrangement::Arrangement;
+pub use check::{Flaw, MAX_LOOKS, Walk, check, check_routes, endangered, is_deadlock_free, walk};
+pub use generate::{DragonflySpec, DragonflySpecError, Generator};
+pub use inventory::{Bisection, Inventory};
+pub use model::{Classes, Dragonfly, DragonflyLanes, DragonflyLink, DragonflySettings, Shape};
+pub use options::GENERATOR;
+pub use plan::{LAB_DOMAIN, lab_key};
 pub use read::read;
-pub(crate) use ready::READY;
-pub(crate) use tables::{Faults, Routed};
-pub(crate) use wiring::DragonflyWiring;
+pub use ready::READY;
+pub use tables::{Faults, RouteReport, Routed};
+pub use wiring::{DragonflyWiring, Far};
 pub use write::write;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The routing decision of YARC (BlackWidow sec. 5 and 7.8), based only on the chip's registers.
 
-pub(crate) mod adaptive;
-pub(crate) mod decision;
-pub(crate) mod modulo;
+pub mod adaptive;
+pub mod decision;
+pub mod modulo;
 pub mod registers;
 
-pub(crate) use decision::{Decision, Refusal, TileRoutes};
-pub(crate) use modulo::{is_supported_count, modulo};
+pub use decision::{Decision, Refusal, TileRoutes};
+pub use modulo::{is_supported_count, modulo};

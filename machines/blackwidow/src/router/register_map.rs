@@ -27,7 +27,7 @@ use super::counters::RouterCounters;
 use crate::route::is_supported_count;
 use crate::route::registers::{NO_PORT, PORTS, PortKind, Subtree, TABLE_ENTRIES, TileRegisters};
 use RegisterError::BadValue;
-pub(crate) use phitwire::chip::RegisterError;
+pub use phitwire::chip::RegisterError;
 use phitwire::device::RegisterInfo;
 use phitwire_framing::yarc::maintenance::RegisterStatus;
 

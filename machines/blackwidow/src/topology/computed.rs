@@ -5,7 +5,7 @@ use super::wiring::{ClosWiring, Neighbour};
 use crate::route::registers::{PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES};
 use phitwire::net::PortSet;
 
-pub(crate) use crate::route::registers::NO_PORT;
+pub use crate::route::registers::NO_PORT;
 
 /// Every destination that 15 bits can address (BlackWidow sec. 5.1: "the entire network").
 pub(super) const ENTIRE_NETWORK: Subtree = Subtree {

@@ -32,21 +32,21 @@ mod options;
 mod plan;
 mod ready;
 mod route;
-pub(crate) mod show;
+pub mod show;
 mod wiring;
 
 pub use check::check;
-pub(crate) use computed::{NO_PORT, computed_registers};
+pub use computed::{NO_PORT, computed_registers};
 pub use description::{read, write};
-pub(crate) use generate::SpecError;
-pub use generate::{BlackWidowSpec, Rank, Taper};
-pub use model::{Chip, ClosSettings, FoldedClos, Processor};
-pub(crate) use model::{ClosLinks, RouterRegisters, VirtualRouter, parse_rate, rate_text};
-pub(crate) use options::GENERATOR;
+pub use generate::{BlackWidowSpec, Rank, SpecError, Taper};
+pub use model::{
+    Chip, ClosLinks, ClosSettings, FoldedClos, Processor, RouterRegisters, VirtualRouter,
+    parse_rate, rate_text,
+};
+pub use options::GENERATOR;
 pub use ready::READY;
-pub use route::Hop;
-pub(crate) use route::RouteFailure;
-pub(crate) use wiring::{ClosWiring, Neighbour};
+pub use route::{Hop, RouteFailure};
+pub use wiring::{ClosWiring, Neighbour};
 
 #[cfg(test)]
 mod tests;

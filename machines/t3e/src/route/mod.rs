@@ -7,30 +7,28 @@
 //! waits, the [paths](walk()) of packets, their [clocks] and [loads](load), the best
 //! [division] of those, and [faults].
 
-pub(crate) mod broken;
-pub(crate) mod clocks;
-pub(crate) mod decision;
-pub(crate) mod dependency;
-pub(crate) mod division;
+pub mod broken;
+pub mod clocks;
+pub mod decision;
+pub mod dependency;
+pub mod division;
 pub mod entry;
 pub mod faults;
 pub mod generate;
 mod lines;
 pub mod load;
 mod region;
-pub(crate) mod registers;
+pub mod registers;
 pub mod shape;
 pub mod tables;
-pub(crate) mod walk;
+pub mod walk;
 
-pub(crate) use broken::Broken;
-pub(crate) use decision::{Arrival, Decision, decide};
-pub(crate) use dependency::{Circle, Dependencies};
+pub use broken::Broken;
+pub use decision::{Arrival, Decision, decide};
+pub use dependency::{Circle, Dependencies};
 pub use entry::Entry;
-pub(crate) use generate::TablesError;
-pub use generate::generate;
-pub(crate) use registers::RouteRegisters;
-pub use shape::Shape;
-pub(crate) use shape::{Ring, ShapeError};
-pub(crate) use tables::{GROUP, NO_ROUTE, TABLE_ENTRIES, Tables, look_up};
-pub(crate) use walk::{Channel, Roam, Stray, walk};
+pub use generate::{TablesError, generate};
+pub use registers::RouteRegisters;
+pub use shape::{Ring, Shape, ShapeError};
+pub use tables::{GROUP, NO_ROUTE, TABLE_ENTRIES, Tables, look_up};
+pub use walk::{Channel, Roam, Stray, walk};

@@ -25,20 +25,18 @@ mod read;
 mod ready;
 mod reroute;
 mod routes;
-pub(crate) mod show;
+pub mod show;
 mod side_networks;
 mod tune;
 mod write;
 
-pub(crate) use channels::ChannelTables;
-pub use channels::Channels;
-pub(crate) use defects::{Defect, DefectError, Defects};
-pub(crate) use given::{GivenTables, RingKind};
-pub(crate) use model::{MAX_NODES, TorusSettings};
-pub use model::{Torus, TorusSpec};
-pub(crate) use options::GENERATOR;
-pub(crate) use ready::READY;
-pub(crate) use routes::Routes;
+pub use channels::{ChannelTables, Channels};
+pub use defects::{Defect, DefectError, Defects};
+pub use given::{GivenTables, RingKind};
+pub use model::{MAX_NODES, Torus, TorusSettings, TorusSpec};
+pub use options::GENERATOR;
+pub use ready::READY;
+pub use routes::Routes;
 
 #[cfg(test)]
 mod tests;

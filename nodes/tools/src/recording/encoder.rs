@@ -89,6 +89,7 @@ impl Encoder {
     }
 
     /// The state after all lines so far.
+    #[cfg(test)]
     pub fn state(&self) -> &State {
         &self.state
     }

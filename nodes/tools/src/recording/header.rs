@@ -217,6 +217,7 @@ impl Header {
     }
 
     /// Index of the first number of a link end.
+    #[cfg(test)]
     pub fn end_at(&self, link: usize, is_b: bool) -> usize {
         (2 * link + usize::from(is_b)) * END_FIELDS
     }

@@ -4,6 +4,7 @@ use phitwire::device::PipelineReport;
 use phitwire::device::pipeline::Stage;
 use serde_json::json;
 
+use super::header::{LATENCY_BUCKETS, NodeField, latency_bucket};
 use super::*;
 use crate::description;
 

@@ -30,8 +30,8 @@ use phitwire_framing::aries::flit::{NodeId, Routing};
 use phitwire_framing::aries::packet::{Command, Request, Response, Status};
 use thiserror::Error;
 
-pub(crate) use message::CollectiveFailure;
-pub(crate) use tree::{CollectiveTree, TreeError, TreePosition};
+pub use message::CollectiveFailure;
+pub use tree::{CollectiveTree, TreeError, TreePosition};
 
 use super::amo_cache::CachedMemory;
 use super::completion::Failure;

@@ -11,8 +11,8 @@ use super::wiring::DragonflyWiring;
 use phitwire::kit::cycles::circle;
 use phitwire::net::{Effort, Mistake, MistakeKind as K, Mistakes, Place};
 
-pub(crate) use risk::endangered;
-pub(crate) use walk::{Flaw, Walk, walk};
+pub use risk::endangered;
+pub use walk::{Flaw, Walk, walk};
 
 use cycles::Inputs;
 

@@ -14,10 +14,9 @@ use phitwire::net::DrawError;
 use phitwire::net::NodeRef;
 use phitwire::net::show::counted;
 
-pub(crate) use dot::dot;
-pub(crate) use svg::svg;
-pub(crate) use table::inventory;
-pub use table::table;
+pub use dot::dot;
+pub use svg::svg;
+pub use table::{inventory, table};
 
 pub fn summary(network: &Dragonfly) -> String {
     let shape = &network.shape;

@@ -30,8 +30,8 @@ use crate::route::registers::{AriesRegisters, PortMask, RouteTables};
 use global::Reaching;
 use local::LocalGroup;
 
-pub(crate) use phitwire::net::Faults;
-pub(crate) use report::RouteReport;
+pub use phitwire::net::Faults;
+pub use report::RouteReport;
 
 /// The registers of all routers, and the pairs that they do not connect.
 #[derive(Clone, Debug)]

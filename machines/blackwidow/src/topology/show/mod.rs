@@ -16,9 +16,9 @@ use super::wiring::ClosWiring;
 use phitwire::net::show::counted;
 use phitwire::net::{NodeRef, PortSet};
 
-pub(crate) use dot::dot;
-pub(crate) use phitwire::net::{DrawError, TooLarge};
-pub(crate) use svg::svg;
+pub use dot::dot;
+pub use phitwire::net::{DrawError, TooLarge};
+pub use svg::svg;
 pub use table::table;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -31,8 +31,8 @@ fn the_ends_of_every_link_agree() {
     let mut ends = Vec::new();
     for processor in 0..topology.processors.len() as u32 {
         let config = topology.plan_nic(processor, &runtime).expect("a NIC");
-        assert_eq!(config.ports().len(), 2);
-        ends.extend(config.ports().iter().map(|port| port.link().clone()));
+        assert_eq!(config.links.len(), 2);
+        ends.extend(config.links.iter().map(|port| port.link().clone()));
     }
     for chip in 0..topology.chips.len() as u32 {
         let config = topology.plan_router(chip, &runtime).expect("a router");
@@ -77,18 +77,18 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
     });
     let runtime = Runtime::new("lab", 1);
     let nic = topology.plan_nic(5, &runtime).expect("a NIC");
-    assert_eq!((nic.processor(), nic.max_outstanding()), (5, 77));
-    assert_eq!(nic.memory_bytes(), 4_096);
-    assert_eq!(nic.request_timeout(), Duration::from_ms(3_000));
+    assert_eq!((nic.number, nic.outstanding), (5, 77));
+    assert_eq!(nic.memory_bytes, 4_096);
+    assert_eq!(nic.timeout, Duration::from_ms(3_000));
     let router = topology.plan_router(0, &runtime).expect("a router");
     // This is real time too: 30 ms emulated are 15 s.
     assert_eq!(router.registers.forward_progress_ns, 15_000_000_000 / 500);
     assert_eq!(
-        nic.ports()[1].link().clock(),
+        nic.links[1].link().clock(),
         LinkClock::Paced { dilation: 500 }
     );
-    assert_eq!(*nic.ports()[1].link().profile(), LinkProfile::paper());
-    assert_eq!(*nic.ports()[1].phits(), PhitProfile::paper());
+    assert_eq!(*nic.links[1].link().profile(), LinkProfile::paper());
+    assert_eq!(*nic.links[1].phits(), PhitProfile::paper());
     // The same network over wires that the clock does not stretch: times are those of the wires,
     // and depths stay the same.
     let real = Runtime {
@@ -97,13 +97,13 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
     };
     let nic = topology.plan_nic(5, &real).expect("planned above");
     let live = LinkProfile::live();
-    assert_eq!(*nic.ports()[1].phits(), PhitProfile::paper());
-    let profile = nic.ports()[1].link().profile();
+    assert_eq!(*nic.links[1].phits(), PhitProfile::paper());
+    let profile = nic.links[1].link().profile();
     assert_eq!(profile.min_retry_timeout, live.min_retry_timeout);
     assert_eq!(profile.min_training_interval, live.min_training_interval);
     // The dilated timeout, 500 x 100 us, is shorter, so the live one applies.
     assert_eq!(profile.max_retry_timeout, live.max_retry_timeout);
-    let clock = nic.ports()[1].link().clock();
+    let clock = nic.links[1].link().clock();
     assert_eq!(LinkProfile::live().over_real_wires(clock), live);
     let live = Runtime {
         clock: Some(Clock::FreeRunning),

@@ -12,11 +12,10 @@ use super::model::Torus;
 use phitwire::net::DrawError;
 use phitwire::net::show::counted;
 
-pub(crate) use dot::dot;
-pub(crate) use measures::Measures;
-pub(crate) use svg::svg;
-pub(crate) use table::inventory;
-pub use table::table;
+pub use dot::dot;
+pub use measures::Measures;
+pub use svg::svg;
+pub use table::{inventory, table};
 
 pub fn summary(torus: &Torus) -> String {
     let spares = match torus.spares {
