@@ -244,3 +244,6 @@ impl State {
         self.endpoints.iter_mut().for_each(Driver::disarm);
     }
 }
+
+#[cfg(test)]
+mod tests;

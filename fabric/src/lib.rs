@@ -32,6 +32,9 @@ mod domain;
 mod driver;
 mod engine;
 mod event_queue;
+#[cfg(test)]
+#[path = "../../client/tests/fake/mod.rs"]
+mod fake;
 mod flags;
 mod memory;
 mod place;

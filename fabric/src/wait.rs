@@ -1,7 +1,7 @@
 //! Descriptors on which callers sleep until something may move.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -106,11 +106,12 @@ impl WaitObject {
 
     /// Sleeps until it is readable, for `most` at most.
     pub fn sleep(&self, most: Duration) {
-        sleep([self.group.0.as_fd()], most);
+        sleep([self.as_fd()], most);
     }
+}
 
-    /// The descriptor for the program.
-    pub fn raw(&self) -> RawFd {
-        self.group.0.as_raw_fd()
+impl AsFd for WaitObject {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.group.0.as_fd()
     }
 }

@@ -9,6 +9,8 @@ use crate::engine::endpoint::MOST_OPERATIONS;
 use crate::engine::wire::{Address, MOST_EAGER};
 use crate::place::Place;
 
+/// The version that split the modes of registered memory.
+const FI_VERSION_1_5: u32 = (1 << 16) | 5;
 const FI_ENODATA: i32 = libc::ENODATA;
 /// All capabilities.
 pub const CAPS: u64 = FI_MSG
@@ -81,7 +83,7 @@ pub extern "C" fn fi_prov_ini() -> *mut Provider {
 unsafe extern "C" fn cleanup() {}
 
 unsafe extern "C" fn getinfo(
-    _version: u32,
+    version: u32,
     node: *const c_char,
     _service: *const c_char,
     flags: u64,
@@ -98,7 +100,7 @@ unsafe extern "C" fn getinfo(
         }
         let place = Place::of_environment().ok_or(FI_ENODATA)?;
         // SAFETY: as above.
-        let info = unsafe { describe(hints, &place) }?;
+        let info = unsafe { describe(hints, &place, version) }?;
         // SAFETY: `info` is new, and the node is null or a string.
         unsafe { set_addresses(&mut *info, hints, named(node), (flags, &place)) };
         // SAFETY: libfabric passes a valid pointer for the result.
@@ -165,7 +167,7 @@ unsafe fn suits(hints: &Info) -> bool {
             hints.domain_attr.as_ref(),
         )
     };
-    let caps = refusals::has_caps;
+    let caps = |wanted| refusals::has(wanted, CAPS);
     let flags = |flags| refusals::check_flags(flags).is_ok();
     let formats = [0, ADDRESS_FORMAT];
     caps(hints.caps)
@@ -200,6 +202,7 @@ unsafe fn suits(hints: &Info) -> bool {
             // SAFETY: a string of the program, if not null.
             let name = unsafe { domain.name.as_ref() };
             domain.cq_data_size <= 8
+                && refusals::has(domain.caps, DOMAIN_CAPS)
                 && name.is_none_or(|name| {
                     let name = unsafe { CStr::from_ptr(name) };
                     name == domain_name().as_c_str()
@@ -216,7 +219,7 @@ fn domain_name() -> CString {
 
 /// # Safety
 /// The attributes of the hints are null or valid.
-unsafe fn describe(hints: Option<&Info>, place: &Place) -> Result<*mut Info, i32> {
+unsafe fn describe(hints: Option<&Info>, place: &Place, version: u32) -> Result<*mut Info, i32> {
     let info = library::new_info().ok_or(libc::ENOMEM)?;
     let asked = hints.map_or(0, |hints| hints.caps);
     let caps = match asked {
@@ -265,7 +268,7 @@ unsafe fn describe(hints: Option<&Info>, place: &Place) -> Result<*mut Info, i32
     ep.max_order_war_size = MOST_ORDERED;
     ep.max_order_waw_size = MOST_ORDERED;
     (ep.tx_ctx_cnt, ep.rx_ctx_cnt) = (1, 1);
-    describe_domain(domain, hinted.2, asked);
+    describe_domain(domain, hinted.2, (version, asked));
     domain.name = library::text(&CString::new(place.name()).unwrap_or_default());
     fabric.name = library::text(c"phitwire");
     fabric.prov_version = 1;
@@ -301,9 +304,15 @@ fn describe_contexts(
     };
 }
 
-fn describe_domain(domain: &mut DomainAttr, hints: Option<&DomainAttr>, asked: u64) {
+fn describe_domain(
+    domain: &mut DomainAttr,
+    hints: Option<&DomainAttr>,
+    (version, asked): (u32, u64),
+) {
     let mode = match hints.map(|hints| hints.mr_mode) {
         Some(mode @ (FI_MR_BASIC | FI_MR_SCALABLE)) => mode,
+        // Programs of that time have no other modes.
+        Some(0) if version < FI_VERSION_1_5 && asked & (FI_RMA | FI_ATOMIC) != 0 => FI_MR_BASIC,
         Some(mode) => mode & MR_MODES,
         None if asked == 0 => MR_MODES,
         None => 0,
@@ -314,13 +323,13 @@ fn describe_domain(domain: &mut DomainAttr, hints: Option<&DomainAttr>, asked: u
     } else {
         threading
     };
-    let is_auto = hints.is_some_and(|hints| hints.data_progress == FI_PROGRESS_AUTO);
-    let progress = if is_auto {
-        FI_PROGRESS_AUTO
-    } else {
-        FI_PROGRESS_MANUAL
+    let progress = |asked: Option<c_int>| match asked {
+        Some(FI_PROGRESS_AUTO) => FI_PROGRESS_AUTO,
+        _ => FI_PROGRESS_MANUAL,
     };
-    (domain.control_progress, domain.data_progress) = (progress, progress);
+    domain.data_progress = progress(hints.map(|hints| hints.data_progress));
+    // Control operations end before their calls return, so that either kind is true.
+    domain.control_progress = progress(hints.map(|hints| hints.control_progress));
     domain.resource_mgmt = FI_RM_ENABLED;
     let kind = hints.map_or(0, |hints| hints.av_type);
     domain.av_type = if kind == 0 { FI_AV_TABLE } else { kind };

@@ -38,9 +38,9 @@ pub fn refuse(what: &str, errno: i32) -> i32 {
     errno
 }
 
-/// Checks the capabilities that a program requests; logs those that the provider lacks.
-pub fn has_caps(wanted: u64) -> bool {
-    let lacking = wanted & !info::CAPS;
+/// Whether all wanted capabilities are among the `supported` ones; logs the others.
+pub fn has(wanted: u64, supported: u64) -> bool {
+    let lacking = wanted & !supported;
     if lacking != 0 {
         match names_of(lacking, CAPABILITIES) {
             names if names.is_empty() => refuse(&format!("capabilities {lacking:#x}"), 0),
@@ -69,8 +69,8 @@ mod tests {
     fn unsupported_bits_have_names() {
         let caps = FI_MSG | FI_TRIGGER | FI_RMA_EVENT;
         assert_eq!(names_of(caps, CAPABILITIES), ["FI_TRIGGER", "FI_RMA_EVENT"]);
-        assert!(!has_caps(caps));
-        assert!(has_caps(info::CAPS));
+        assert!(!has(caps, info::CAPS));
+        assert!(has(info::CAPS, info::CAPS));
         assert_eq!(check_flags(FI_FENCE), Err(libc::EOPNOTSUPP));
         assert_eq!(check_flags(FI_DELIVERY_COMPLETE | FI_COMPLETION), Ok(()));
         let all = CAPABILITIES.iter().fold(0, |all, (bit, _)| all | bit);

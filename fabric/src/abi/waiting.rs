@@ -1,6 +1,7 @@
 //! Wait objects: `fi_trywait`, and their descriptors.
 
 use std::ffi::{c_int, c_void};
+use std::os::fd::{AsFd, AsRawFd};
 
 use super::event_queues::EventQueueObject;
 use super::objects::{Part, PartObject, answer_int, within};
@@ -45,7 +46,9 @@ pub unsafe extern "C" fn control(fid: *mut c_void, command: c_int, arg: *mut c_v
     // SAFETY: the program passes such an object, and a valid pointer for the result.
     answer_int(|| unsafe {
         let own = &PartObject::of(fid).own;
-        answer_control(command, arg, own.waits_by, || Ok(own.wait_object()?.raw()))
+        answer_control(command, arg, own.waits_by, || {
+            Ok(own.wait_object()?.as_fd().as_raw_fd())
+        })
     })
 }
 
