@@ -250,6 +250,7 @@ pub fn op(
         context: context as usize,
         flags: what,
         tells: !is_selective || flags & FI_COMPLETION != 0,
+        is_delivery: flags & FI_DELIVERY_COMPLETE != 0,
         tag,
     })
 }
@@ -260,6 +261,7 @@ pub const fn silent(what: u64, tag: u64) -> Op {
         context: 0,
         flags: what,
         tells: false,
+        is_delivery: false,
         tag,
     }
 }

@@ -215,6 +215,9 @@ pub struct Op {
     pub flags: u64,
     /// Whether success is reported to the queue.
     pub tells: bool,
+    /// Whether a message has to be taken in by the peer's program before it completes, not only by
+    /// its NIC. All other operations are complete only then.
+    pub is_delivery: bool,
     /// The tag, for failures.
     pub tag: u64,
 }
