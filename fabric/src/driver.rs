@@ -1,12 +1,9 @@
 //! Runs endpoints: each with its NIC and the clock.
 
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::time::TimeSpec;
 use phitwire_client::door::{Access, Completion, Local, Status};
 use phitwire_client::patience::Patience;
 use phitwire_client::{AttachError, Error, Mapping, Nic, Options, attach};
@@ -15,13 +12,12 @@ use crate::engine::core::Segment;
 use crate::engine::endpoint::Endpoint;
 use crate::engine::reach::{LINE, Reach};
 use crate::engine::shared::{Open, Shared};
-use crate::engine::slots::{SEGMENT, STAGES, STAGES_AT, Slab};
+use crate::engine::slots::{SEGMENT, STAGES, STAGES_AT};
 use crate::engine::wire::{Address, PART};
 use crate::memory::Bytes;
 use crate::place::Place;
+use crate::wait::sleep;
 
-/// Maximum number of endpoints of a domain.
-const MOST_ENDPOINTS: usize = 64;
 /// Time limit for messages in flight at closing.
 const DRAIN: Duration = Duration::from_secs(5);
 /// While closing: interval of probes to peers that have not received everything. Ranks that end
@@ -35,68 +31,15 @@ const CLOCK_EVERY: u32 = 32;
 /// Longest sleep of a call that waits for its NIC.
 const NAP: Duration = Duration::from_millis(5);
 
-/// A domain: the state that its objects share, behind one lock.
-#[derive(Debug, Default)]
-pub struct Domain {
-    state: Mutex<State>,
-}
-
-/// The state behind the lock.
-#[derive(Debug)]
-pub struct State {
-    /// State that the endpoints share.
-    pub shared: Shared,
-    pub endpoints: Slab<Driver>,
-    /// Consecutive calls without progress.
-    pub idle: u32,
-}
-
-impl Default for State {
-    fn default() -> Self {
-        Self {
-            shared: Shared::default(),
-            endpoints: Slab::new(MOST_ENDPOINTS),
-            idle: 0,
-        }
-    }
-}
-
-impl Domain {
-    /// Takes the lock; `None` if it is poisoned by a panic.
-    pub fn lock(&self) -> Option<MutexGuard<'_, State>> {
-        self.state.lock().ok()
-    }
-}
-
-impl State {
-    /// Makes progress on everything in flight. Returns whether anything moved.
-    pub fn progress(&mut self) -> bool {
-        let mut moved = false;
-        for driver in self.endpoints.iter_mut() {
-            moved |= driver.progress(&mut self.shared);
-        }
-        self.idle = if moved {
-            0
-        } else {
-            self.idle.saturating_add(1)
-        };
-        moved
-    }
-}
-
 /// An endpoint, and the NIC that carries out its commands.
 #[derive(Debug)]
 pub struct Driver {
     /// The endpoint. After calls to it, [`Self::issue`] hands its commands to the NIC.
     pub endpoint: Endpoint,
     nic: Nic,
-    wakers: Arc<Wakers>,
     began: Instant,
     turns: u32,
 }
-
-/// Descriptors, one of which is readable once the NIC has something or is gone.
-pub type Wakers = [OwnedFd; 2];
 
 /// The memory that program and NIC share.
 #[derive(Debug)]
@@ -149,15 +92,10 @@ impl Driver {
             member: nic.member(),
             incarnation: incarnation(handle),
         };
-        let wakers = [nic.fd(), nic.socket()].map(|fd| fd.try_clone_to_owned());
-        let [Ok(wake), Ok(socket)] = wakers else {
-            return Err(unfit(&place.door, "no descriptor is free".into()));
-        };
         let segment = Box::new(SharedMemory(nic.mapping().clone()));
         let mut driver = Self {
             endpoint: Endpoint::new(address, segment, reaches_own),
             nic,
-            wakers: Arc::new([wake, socket]),
             began: Instant::now(),
             turns: 0,
         };
@@ -216,21 +154,23 @@ impl Driver {
         self.endpoint.handle_end(shared);
     }
 
-    /// Prepares to sleep. Returns whether to sleep until a descriptor of [`Self::wakers`] is
-    /// readable.
+    /// Requests a wake from the NIC. Returns whether it has nothing yet.
     pub fn arm(&mut self) -> bool {
-        !self.endpoint.is_gone() && self.nic.arm()
+        self.nic.arm()
     }
 
-    /// Cancels [`Self::arm`], after sleep.
+    /// Cancels [`Self::arm`].
     pub fn disarm(&mut self) {
         self.nic.disarm();
     }
 
-    /// The descriptors that wake the endpoint, shared with callers that sleep without the domain's
-    /// lock.
-    pub fn wakers(&self) -> Arc<Wakers> {
-        self.wakers.clone()
+    pub const fn nic(&self) -> &Nic {
+        &self.nic
+    }
+
+    /// Lets the next turn read the clock.
+    pub const fn read_clock(&mut self) {
+        self.turns = CLOCK_EVERY - 1;
     }
 
     /// Makes progress, or sleeps for a while. Returns how long it may have slept.
@@ -238,7 +178,7 @@ impl Driver {
         if self.progress(shared) || !self.nic.arm() {
             return Duration::ZERO;
         }
-        sleep(std::slice::from_ref(&self.wakers), NAP);
+        sleep([self.nic.fd(), self.nic.socket()], NAP);
         self.nic.disarm();
         NAP
     }
@@ -316,16 +256,6 @@ impl Driver {
         self.endpoint.leave_registration();
         ended
     }
-}
-
-/// Sleeps until one of the descriptors is readable, for `most` at most.
-pub fn sleep(wakers: &[Arc<Wakers>], most: Duration) {
-    let all = wakers.iter().flat_map(|wakers| wakers.iter());
-    let mut all: Vec<_> = all
-        .map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN))
-        .collect();
-    // After an error, as after a signal, the caller checks again.
-    let _ = ppoll(&mut all, Some(TimeSpec::from_duration(most)), None);
 }
 
 fn unfit(door: &std::path::Path, what: String) -> AttachError {

@@ -20,3 +20,4 @@ pub const FI_REMOTE_CQ_DATA: u64 = 1 << 17;
 pub const FI_CLAIM: u64 = 1 << 59;
 pub const FI_DISCARD: u64 = 1 << 58;
 pub const FI_ADDR_NOTAVAIL: u64 = u64::MAX;
+pub const FI_ETOOSMALL: i32 = 257;

@@ -8,7 +8,11 @@
 //! | module | contents |
 //! |---|---|
 //! | [`abi`] | libfabric's structures and calls |
-//! | `driver` | drives endpoints: NIC and clock of each, and the domain's lock |
+//! | `domain` | endpoints and what they share, behind one lock; those who sleep, and their wakes |
+//! | `driver` | drives an endpoint: its NIC and its clock |
+//! | `wait` | the descriptors on which callers sleep |
+//! | `progress` | the thread of domains with automatic progress |
+//! | `event_queue` | events of the program; no I/O |
 //! | `engine` | operations: messages between endpoints, matching, transfers; no I/O |
 //! | `place` | this program's door and job |
 //! | `memory`, `flags` | memory of the program, and libfabric's flags |
@@ -16,15 +20,23 @@
 //! `unsafe` code is in [`abi`] and `memory`. Every call ends in the engine, behind one lock per
 //! domain. The engine gets calls, completions, memory and the time handed in, so that its tests run
 //! several endpoints over a network in virtual time (`engine::tests`). Its parts own their fields
-//! and do not refer to each other (`engine`). Progress is manual: reading a completion queue or a
-//! counter moves everything in flight, and sleeps briefly after a while without work, so that
-//! polling programs leave the core to NICs and routers.
+//! and do not refer to each other (`engine`). Progress is manual by default: reading a completion
+//! queue or a counter moves everything in flight, and sleeps briefly after a while without work, so
+//! that polling programs leave the core to NICs and routers. If a program requests automatic
+//! progress, a thread of the domain does the same under the same lock.
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
 pub mod abi;
+mod domain;
 mod driver;
 mod engine;
+mod event_queue;
+#[cfg(test)]
+#[path = "../../client/tests/fake/mod.rs"]
+mod fake;
 mod flags;
 mod memory;
 mod place;
+mod progress;
+mod wait;

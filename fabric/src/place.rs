@@ -6,6 +6,8 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::engine::wire::Address;
+
 /// Variables in which launchers pass a program's rank.
 const RANKS: [&str; 6] = [
     "PHITWIRE_RANK",
@@ -51,6 +53,13 @@ impl Place {
             job: job(),
             reach,
         })
+    }
+
+    /// The source address of endpoints that are not open yet. It names the door, since a NIC assigns
+    /// the rest of an address when it attaches a program; address vectors reject it.
+    pub fn source(&self) -> [u8; Address::BYTES] {
+        let [a, b, c, d, e, f, g, _] = hash(&self.door).to_le_bytes();
+        [a, b, c, Address::OF_A_DOOR, d, e, f, g]
     }
 
     pub fn name(&self) -> String {
@@ -120,18 +129,33 @@ pub fn patience() -> Option<Duration> {
 /// `PHITWIRE_JOB`: a number, or any text, which is hashed.
 fn job() -> u64 {
     match env::var("PHITWIRE_JOB") {
-        Ok(text) => text.parse().unwrap_or_else(|_| {
-            let mut hasher = DefaultHasher::new();
-            text.hash(&mut hasher);
-            hasher.finish()
-        }),
+        Ok(text) => text.parse().unwrap_or_else(|_| hash(&text)),
         Err(_) => ANY_JOB,
     }
+}
+
+fn hash(of: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_source_names_its_door_and_is_no_peer() {
+        let at = |door: &str| Place {
+            door: door.into(),
+            job: 1,
+            reach: true,
+        };
+        let source = at("/lab/nic0.door").source();
+        assert_eq!(source, at("/lab/nic0.door").source());
+        assert_ne!(source, at("/lab/nic1.door").source());
+        assert_eq!(Address::of_bytes(source), None);
+    }
 
     #[test]
     fn doors_are_dealt_by_number() {

@@ -40,6 +40,7 @@ fn structures() -> Vec<Fact> {
         Info as "struct fi_info" { next, caps, mode, addr_format, src_addrlen, dest_addrlen, src_addr, dest_addr, handle, tx_attr, rx_attr, ep_attr, domain_attr, fabric_attr, nic }
         AvAttr as "struct fi_av_attr" { r#type, rx_ctx_bits, count, ep_per_node, name, map_addr, flags }
         CqAttr as "struct fi_cq_attr" { size, flags, format, wait_obj, signaling_vector, wait_cond, wait_set }
+        EqAttr as "struct fi_eq_attr" { size, flags, wait_obj, signaling_vector, wait_set }
         CntrAttr as "struct fi_cntr_attr" { events, wait_obj, wait_set, flags }
         MrAttr as "struct fi_mr_attr" { mr_iov, iov_count, access, offset, requested_key, context }
         AtomicAttr as "struct fi_atomic_attr" { count, size }
@@ -239,15 +240,28 @@ fn numbers() -> Vec<Fact> {
         FI_REMOTE_WRITE,
         FI_MULTI_RECV,
         FI_REMOTE_CQ_DATA,
+        FI_MULTICAST,
+        FI_COLLECTIVE,
         FI_PEEK,
+        FI_TRIGGER,
+        FI_FENCE,
         FI_COMPLETION,
+        FI_EVENT,
         FI_INJECT,
         FI_INJECT_COMPLETE,
         FI_TRANSMIT_COMPLETE,
         FI_DELIVERY_COMPLETE,
+        FI_COMMIT_COMPLETE,
+        FI_MATCH_COMPLETE,
+        FI_HMEM,
+        FI_RMA_PMEM,
+        FI_SOURCE_ERR,
         FI_LOCAL_COMM,
         FI_REMOTE_COMM,
+        FI_SHARED_AV,
+        FI_RMA_EVENT,
         FI_SOURCE,
+        FI_NAMED_RX_CTX,
         FI_DIRECTED_RECV,
         FI_CLAIM,
         FI_DISCARD,
@@ -262,12 +276,15 @@ fn numbers() -> Vec<Fact> {
         FI_ORDER_SAS,
         FI_AV_MAP,
         FI_AV_TABLE,
+        FI_PROGRESS_AUTO,
         FI_PROGRESS_MANUAL,
         FI_THREAD_SAFE,
         FI_RM_ENABLED,
         FI_EP_RDM,
         FI_TC_BEST_EFFORT,
+        FI_WAIT_NONE,
         FI_WAIT_UNSPEC,
+        FI_WAIT_FD,
         FI_WAIT_YIELD,
         FI_CLASS_FABRIC,
         FI_CLASS_DOMAIN,
@@ -279,7 +296,9 @@ fn numbers() -> Vec<Fact> {
         FI_CLASS_CNTR,
         FI_GETOPSFLAG,
         FI_SETOPSFLAG,
+        FI_GETWAIT,
         FI_ENABLE,
+        FI_QUEUE_WORK,
         FI_GETWAITOBJ,
         FI_OPT_MIN_MULTI_RECV,
     ];

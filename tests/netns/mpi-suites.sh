@@ -3,7 +3,9 @@
 #
 # fi_pingpong's modes and NetPIPE always run. With PHITWIRE_LONG=1 so do hpcc and the suites that tests/mpi/get.sh has
 # fetched to $PHITWIRE_MPI_SUITES: mpi4py's suite with both MPIs and its demos, and MPICH's lists pt2pt, rma, coll,
-# datatype. PHITWIRE_MPI_PARTS: run only these, of fi_pingpong netpipe hpcc osu mpi4py mpich.
+# datatype. So do libfabric's fabtests of tests/mpi/fabtests.txt, if they are installed in $PHITWIRE_FABTESTS (for
+# libfabric 2.x with its library in LD_LIBRARY_PATH). PHITWIRE_MPI_PARTS: run only these, of fi_pingpong netpipe hpcc osu
+# mpi4py mpich fabtests.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -13,7 +15,7 @@ export PHITWIRE_PATIENCE=60
 
 suites=${PHITWIRE_MPI_SUITES:-}
 parts=(fi_pingpong netpipe)
-[[ ${PHITWIRE_LONG:-0} == 0 ]] || parts+=(hpcc osu mpi4py mpich)
+[[ ${PHITWIRE_LONG:-0} == 0 ]] || parts+=(hpcc osu mpi4py mpich fabtests)
 [[ -z ${PHITWIRE_MPI_PARTS:-} ]] || read -ra parts <<<"$PHITWIRE_MPI_PARTS"
 
 # mpi SECONDS [options] PROGRAM...
@@ -136,6 +138,46 @@ part_mpich() {
     done
 }
 
+# ---- fabtests ----
+
+# fabtest KIND PROGRAM ARGUMENTS...: as tests/mpi/fabtests.txt describes.
+fabtest() { "fabtest_$1" "$PHITWIRE_FABTESTS/bin/$2" -p phitwire "${@:3}"; }
+at() { mpi 120 --with none --job "$$-$port" --door "$@"; }
+fabtest_one() { at nic0 "$@"; }
+# The end of the server counts, too, once the client has ended.
+fabtest_pair() {
+    local server status=0
+    at "$last" "$@" "-E=$port" >"$T_SCRATCH/server" 2>&1 &
+    server=$!
+    phw_until 20 listens || status=1
+    (( status )) || at nic0 "$@" "-E=$port" 127.0.0.1 || status=$?
+    if (( status )); then phw_stop "$server" || true; else wait "$server" || status=$?; fi
+    (( status == 0 )) || cat "$T_SCRATCH/server"
+    return "$status"
+}
+fabtest_three() {
+    local rank ranks=() status=0
+    for rank in 0 1 2; do
+        at "nic$rank" "$@" -n 3 -s 127.0.0.1 >"$T_SCRATCH/rank$rank" 2>&1 &
+        ranks+=($!)
+        sleep 0.2
+    done
+    for rank in 0 1 2; do wait "${ranks[rank]}" || { status=$?; cat "$T_SCRATCH/rank$rank"; }; done
+    return "$status"
+}
+part_fabtests() {
+    [[ -d ${PHITWIRE_FABTESTS:-/none}/bin ]] || { skip "fabtests" "PHITWIRE_FABTESTS is not a directory with libfabric's fabtests"; return; }
+    local kind program arguments
+    while read -r kind program arguments; do
+        [[ $kind != \#* && -x $PHITWIRE_FABTESTS/bin/$program ]] || continue
+        # 1.17 has another name for the option of fi_multinode.
+        [[ $program != fi_multinode ]] || "$PHITWIRE_FABTESTS/bin/$program" -h 2>&1 | grep -q -- '^-x' || arguments=${arguments/-x/-C}
+        (( ++port ))
+        # shellcheck disable=SC2086  # a list
+        check "$program $arguments" fabtest "$kind" "$program" $arguments
+    done <"$PHW_ROOT/tests/mpi/fabtests.txt"
+}
+
 # Two ranks need only one group.
 topology=aries-group last=nic7
 ! t_long || topology=aries-3x4 last=nic11
@@ -144,6 +186,6 @@ if ! t_impair --nft all loss 1% >/dev/null 2>&1; then
     skip "links lose one frame in a hundred" "nftables cannot drop frames here"
 fi
 for part in "${parts[@]}"; do
-    [[ $part =~ ^(fi_pingpong|netpipe|hpcc|osu|mpi4py|mpich)$ ]] || skip_all "unknown part $part in PHITWIRE_MPI_PARTS"
+    [[ $part =~ ^(fi_pingpong|netpipe|hpcc|osu|mpi4py|mpich|fabtests)$ ]] || skip_all "unknown part $part in PHITWIRE_MPI_PARTS"
     "part_$part"
 done

@@ -42,6 +42,23 @@ check "libfabric lists the provider" listed
 ! t_long || check "fi_pingpong, 64 bytes" pingpong 64
 check "fi_pingpong, 300000 bytes" pingpong 300000
 
+# A receiver that makes no call, over a thread of its domain.
+progresses() {
+    local receiver status=0
+    mpi --with none --job "$$" --door nic1 "$T_SCRATCH/mpi_progress" 1 "$T_SCRATCH" &
+    receiver=$!
+    mpi --with none --job "$$" --door nic0 "$T_SCRATCH/mpi_progress" 0 "$T_SCRATCH" || status=$?
+    wait "$receiver" || status=$?
+    return "$status"
+}
+if [[ ! -e /usr/include/rdma/fabric.h ]]; then
+    skip "automatic progress" "no rdma/fabric.h (sudo apt-get install libfabric-dev)"
+elif cc -O1 -Wall -o "$T_SCRATCH/mpi_progress" "$PHW_ROOT/tests/netns/mpi_progress.c" -lfabric; then
+    check "automatic progress: a long message arrives while its receiver makes no call" progresses
+else
+    not_ok "the program without MPI compiles" "cc fails"
+fi
+
 if ! check_mpi=$(mpicc -O1 -Wall -o "$T_SCRATCH/mpi_check" "$PHW_ROOT/tests/netns/mpi_check.c" 2>&1); then
     not_ok "the MPI program compiles" "mpicc fails"
     detail <<<"$check_mpi"

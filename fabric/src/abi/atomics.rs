@@ -71,7 +71,7 @@ unsafe fn change(ep: *mut c_void, call: Call) -> isize {
             let what = flags_of(FI_ATOMIC, call.form != Form::Write);
             with_endpoint(ep, |endpoint, shared| {
                 let op = match call.told {
-                    Some((context, flags)) => op(endpoint, context, what, flags, 0),
+                    Some((context, flags)) => op(endpoint, context, what, flags, 0)?,
                     None => silent(what, 0),
                 };
                 endpoint.atomic(shared, call.far, change, memory, op)?;

@@ -4,21 +4,25 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use super::objects::{
-    DomainObject, DomainOwn, NONE, Object, answer_int, base, bind_nothing, fid, table, within,
+    DomainObject, DomainOwn, NONE, Object, answer_int, base, bind_nothing, errno_of, fid, table,
+    within,
 };
+use super::refusals::refuse;
 use super::*;
-use crate::driver::{Domain, State};
+use crate::domain::Domain;
+use crate::driver::Driver;
 use crate::engine::access::MOST_ELEMENT_BYTES;
 use crate::engine::elements::{Form, is_valid, size_of_type};
 use crate::engine::shared::{Open, Region};
 use crate::memory::Bytes;
 use crate::place::Place;
+use crate::progress::Progress;
 
 const FI_ENOKEY: i32 = 266;
 const FI_FETCH_ATOMIC: u64 = 1 << 58;
 const FI_COMPARE_ATOMIC: u64 = 1 << 59;
 
-static OPS: Ops<6> = base(close as Table, bind_nothing as Table, NONE);
+static OPS: Ops<6> = base(close as Table, bind_nothing as Table, control as Table);
 static CALLS: Ops<11> = Ops::new([
     vectors::open as Table,
     events::open_queue as Table,
@@ -39,7 +43,7 @@ static MEMORY_CALLS: Ops<3> = Ops::new([
 ]);
 static REGION_OPS: Ops<6> = base(
     close_region as Table,
-    bind_nothing as Table,
+    bind_region as Table,
     control_region as Table,
 );
 
@@ -56,8 +60,17 @@ pub unsafe extern "C" fn open(
         // SAFETY: the program passes an `fi_info` that libfabric made.
         let attr = unsafe { info.as_ref().and_then(|info| info.domain_attr.as_ref()) };
         let mode = attr.map_or(0, |attr| attr.mr_mode);
+        let domain = Arc::new(Domain::new().map_err(errno_of)?);
+        let progress = match attr.map(|attr| attr.data_progress) {
+            Some(FI_PROGRESS_AUTO) => {
+                library::keep();
+                Some(Progress::start(&domain).map_err(errno_of)?)
+            }
+            _ => None,
+        };
         let own = DomainOwn {
-            domain: Arc::new(Domain::default()),
+            domain,
+            progress,
             place,
             is_virtual: mode == FI_MR_BASIC || mode & FI_MR_VIRT_ADDR != 0,
             gives_keys: mode == FI_MR_BASIC || mode & FI_MR_PROV_KEY != 0,
@@ -76,9 +89,17 @@ pub unsafe extern "C" fn open(
 unsafe extern "C" fn close(fid: *mut c_void) -> c_int {
     // SAFETY: the program closes a domain, once.
     answer_int(|| unsafe {
-        drop(DomainObject::take(fid));
+        drop(DomainObject::take(fid).own.progress);
         Ok(())
     })
+}
+
+unsafe extern "C" fn control(_: *mut c_void, command: c_int, _: *mut c_void) -> c_int {
+    let what = match command {
+        FI_QUEUE_WORK => "triggered operations (FI_QUEUE_WORK)",
+        _ => "this command of fi_control on a domain",
+    };
+    -refuse(what, libc::ENOSYS)
 }
 
 fn add(
@@ -90,11 +111,8 @@ fn add(
 ) -> Result<*mut c_void, i32> {
     let own = &object.own;
     let key = within(&own.domain, |state| {
-        let State {
-            shared, endpoints, ..
-        } = state;
-        let opened = endpoints
-            .iter_mut()
+        let (mut drivers, shared) = state.all();
+        let opened = drivers
             .next()
             .filter(|_| own.gives_keys && own.is_virtual)
             .and_then(|driver| driver.open_memory(shared, &bytes, access));
@@ -192,22 +210,30 @@ unsafe extern "C" fn close_region(fid: *mut c_void) -> c_int {
         let object = unsafe { RegionObject::take(fid) };
         let (domain, key) = &object.own;
         within(domain, |state| {
-            let region = state.shared.regions.remove(key);
+            let (mut drivers, shared) = state.all();
+            let region = shared.regions.remove(key);
             // Memory that has no handle at the moment is closed by then, because the NIC answers in
             // order.
             if let Some(Open { reach, by }) = region.and_then(|region| region.open) {
-                let mut drivers = state.endpoints.iter_mut();
-                let opener = drivers.find(|driver| Some(driver.endpoint.address()) == by);
-                if let Some(driver) = opener {
-                    driver.close_memory(&mut state.shared, reach.handle);
+                let is_opener = |driver: &&mut Driver| Some(driver.endpoint.address()) == by;
+                if let Some(driver) = drivers.find(is_opener) {
+                    driver.close_memory(shared, reach.handle);
                 }
             }
-            for driver in state.endpoints.iter_mut() {
-                driver.end_transfers(&mut state.shared, *key);
-            }
+            drop(drivers);
+            let (drivers, shared) = state.all();
+            drivers.for_each(|driver| driver.end_transfers(shared, *key));
             Ok(())
         })
     })
+}
+
+unsafe extern "C" fn bind_region(_: *mut Fid, other: *mut Fid, _: u64) -> c_int {
+    // SAFETY: the program passes an object to bind the region to.
+    match unsafe { (*other).fclass } {
+        FI_CLASS_CNTR => -refuse("counters of remote operations (FI_RMA_EVENT)", libc::ENOSYS),
+        _ => 0,
+    }
 }
 
 unsafe extern "C" fn control_region(_: *mut c_void, command: c_int, _: *mut c_void) -> c_int {

@@ -6,14 +6,13 @@ use super::objects::{
     DomainObject, EndpointObject, NONE, Object, Part, PartObject, answer, answer_int, base, fid,
     table, with_endpoint, within,
 };
+use super::refusals::{check_flags, refuse};
 use super::*;
 use crate::driver::Driver;
 use crate::engine::endpoint::Endpoint;
 use crate::engine::shared::Op;
 use crate::engine::wire::Address;
 use crate::place;
-
-const FI_ETOOSMALL: i32 = 257;
 
 static OPS: Ops<6> = base(close as Table, bind as Table, control as Table);
 static CALLS: Ops<7> = Ops::new([
@@ -64,7 +63,7 @@ pub unsafe extern "C" fn open(
         };
         endpoint.op_flags = flags;
         let slot = within(&own.domain, |state| {
-            state.endpoints.insert(driver).ok_or(libc::ENOMEM)
+            state.insert(driver).ok_or(libc::ENOMEM)
         })?;
         let fid = FidEp {
             fid: fid(FI_CLASS_EP, context, &OPS),
@@ -76,11 +75,7 @@ pub unsafe extern "C" fn open(
             atomic: table(&atomics::CALLS),
             collective: table(&NO_COLLECTIVES),
         };
-        let part = Part {
-            domain: own.domain.clone(),
-            slot,
-            format: 0,
-        };
+        let part = Part::new(&own.domain, slot);
         // SAFETY: as above.
         unsafe { *out = Object::give(fid, part) };
         Ok(())
@@ -94,7 +89,7 @@ unsafe extern "C" fn close(fid: *mut c_void) -> c_int {
         // SAFETY: the program closes an endpoint, once.
         let own = unsafe { EndpointObject::take(fid) }.own;
         within(&own.domain, |state| {
-            if let Some(mut driver) = state.endpoints.remove(own.slot) {
+            if let Some(mut driver) = state.remove(own.slot) {
                 driver.drain(&mut state.shared);
                 driver.endpoint.close(&mut state.shared);
             }
@@ -113,6 +108,10 @@ unsafe extern "C" fn bind(ep: *mut c_void, other: *mut Fid, flags: u64) -> c_int
         if ![FI_CLASS_AV, FI_CLASS_CQ, FI_CLASS_CNTR].contains(&class) {
             return Err(libc::ENOSYS);
         }
+        if class == FI_CLASS_CNTR && flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) != 0 {
+            let what = "counters of remote operations (FI_RMA_EVENT)";
+            return Err(refuse(what, libc::ENOSYS));
+        }
         let slot = PartObject::of(other.cast()).own.slot;
         with_endpoint(ep, |endpoint, _| {
             let binds = endpoint.binds_mut();
@@ -128,14 +127,7 @@ unsafe extern "C" fn bind(ep: *mut c_void, other: *mut Fid, flags: u64) -> c_int
                     }
                 }
                 _ => {
-                    let all = [
-                        FI_SEND,
-                        FI_RECV,
-                        FI_READ,
-                        FI_WRITE,
-                        FI_REMOTE_READ,
-                        FI_REMOTE_WRITE,
-                    ];
+                    let all = [FI_SEND, FI_RECV, FI_READ, FI_WRITE];
                     for flag in all.into_iter().filter(|flag| flags & flag != 0) {
                         binds.counters.insert(flag, slot);
                     }
@@ -155,7 +147,10 @@ unsafe extern "C" fn control(ep: *mut c_void, command: c_int, arg: *mut u64) -> 
                 let which = usize::from(*arg & FI_SEND == 0);
                 match command {
                     FI_GETOPSFLAG => *arg = endpoint.op_flags[which],
-                    _ => endpoint.op_flags[which] = *arg & !(FI_SEND | FI_RECV),
+                    _ => {
+                        check_flags(*arg)?;
+                        endpoint.op_flags[which] = *arg & !(FI_SEND | FI_RECV);
+                    }
                 }
                 Ok(())
             }),
@@ -232,25 +227,32 @@ unsafe extern "C" fn getname(ep: *mut c_void, out: *mut c_void, len: *mut usize)
 
 /// The completion attributes of an operation: `flags` as given with it, or `None` for the
 /// endpoint's.
+///
+/// # Errors
+/// `EOPNOTSUPP` for flags that are not supported.
 pub fn op(
     endpoint: &Endpoint,
     context: *mut c_void,
     what: u64,
     flags: Option<u64>,
     tag: u64,
-) -> Op {
+) -> Result<Op, i32> {
     let (bind, which) = match what & FI_RECV != 0 {
         true => (endpoint.binds().receive, 1),
         false => (endpoint.binds().transmit, 0),
     };
+    if let Some(flags) = flags {
+        check_flags(flags)?;
+    }
     let flags = flags.unwrap_or(endpoint.op_flags[which]);
     let is_selective = bind.is_some_and(|(_, is_selective)| is_selective);
-    Op {
+    Ok(Op {
         context: context as usize,
         flags: what,
         tells: !is_selective || flags & FI_COMPLETION != 0,
+        is_delivery: flags & FI_DELIVERY_COMPLETE != 0,
         tag,
-    }
+    })
 }
 
 /// The same for an operation whose success is not reported.
@@ -259,6 +261,7 @@ pub const fn silent(what: u64, tag: u64) -> Op {
         context: 0,
         flags: what,
         tells: false,
+        is_delivery: false,
         tag,
     }
 }

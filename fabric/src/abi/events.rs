@@ -1,13 +1,14 @@
-//! Completion queues, counters, and event queues, which are always empty.
+//! Completion queues and counters.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::time::Duration;
 
 use super::objects::{
-    DomainObject, NONE, Object, Part, PartObject, answer, answer_int, base, bind_nothing, fid,
-    table, until, within,
+    DomainObject, Object, Part, PartObject, Wait, answer, answer_int, base, bind_nothing, fid,
+    progress, table, until, within,
 };
 use super::*;
+use crate::domain::Awaited;
 use crate::engine::shared::{Counter, Entry, Queue, Shared, Why};
 
 const FI_EAVAIL: i32 = 259;
@@ -17,7 +18,7 @@ const FORMAT_CONTEXT: c_int = 1;
 static QUEUE_OPS: Ops<6> = base(
     close_queue as Table,
     bind_nothing as Table,
-    control as Table,
+    waiting::control as Table,
 );
 static QUEUE_CALLS: Ops<7> = Ops::new([
     read as Table,
@@ -31,7 +32,7 @@ static QUEUE_CALLS: Ops<7> = Ops::new([
 static COUNTER_OPS: Ops<6> = base(
     close_counter as Table,
     bind_nothing as Table,
-    control as Table,
+    waiting::control as Table,
 );
 static COUNTER_CALLS: Ops<7> = Ops::new([
     counter_read as Table,
@@ -42,26 +43,6 @@ static COUNTER_CALLS: Ops<7> = Ops::new([
     counter_adderr as Table,
     counter_seterr as Table,
 ]);
-static EVENT_OPS: Ops<6> = base(
-    close_events as Table,
-    bind_nothing as Table,
-    control as Table,
-);
-static EVENT_CALLS: Ops<5> = Ops::new([
-    no_event as Table,
-    no_event as Table,
-    NONE,
-    no_event as Table,
-    strerror as Table,
-]);
-
-fn can_wait(how: c_int) -> Result<(), i32> {
-    match how {
-        0 | FI_WAIT_UNSPEC | FI_WAIT_YIELD => Ok(()),
-        _ => Err(libc::ENOSYS),
-    }
-}
-
 pub unsafe extern "C" fn open_queue(
     domain: *mut c_void,
     attr: *mut CqAttr,
@@ -71,9 +52,9 @@ pub unsafe extern "C" fn open_queue(
     answer_int(|| {
         // SAFETY: the program passes a domain, attributes or null, and a valid result pointer.
         let (own, attr) = unsafe { (&DomainObject::of(domain).own, attr.as_mut()) };
-        let mut format = FORMAT_CONTEXT;
+        let (mut format, mut waits_by) = (FORMAT_CONTEXT, 0);
         if let Some(attr) = attr {
-            can_wait(attr.wait_obj)?;
+            waits_by = waiting::checked(attr.wait_obj)?;
             if attr.format == 0 {
                 attr.format = FORMAT_CONTEXT;
             }
@@ -93,12 +74,8 @@ pub unsafe extern "C" fn open_queue(
             fid: fid(FI_CLASS_CQ, context, &QUEUE_OPS),
             ops: table(&QUEUE_CALLS),
         };
-        let domain = own.domain.clone();
-        let part = Part {
-            domain,
-            slot,
-            format,
-        };
+        let mut part = Part::new(&own.domain, slot);
+        (part.format, part.waits_by) = (format, waits_by);
         // SAFETY: as above.
         unsafe { *out = Object::give(fid, part) };
         Ok(())
@@ -116,21 +93,10 @@ unsafe extern "C" fn close_queue(fid: *mut c_void) -> c_int {
     })
 }
 
-unsafe extern "C" fn control(_: *mut c_void, command: c_int, arg: *mut c_void) -> c_int {
-    match command {
-        FI_GETWAITOBJ => {
-            // SAFETY: the caller passes a valid pointer for the result.
-            unsafe { *arg.cast::<c_int>() = 0 };
-            0
-        }
-        _ => -libc::ENOSYS,
-    }
-}
-
 /// The result of a read: entries, or `EAVAIL`.
 type Found = Result<Vec<(Entry, u64)>, i32>;
 
-fn look(shared: &mut Shared, slot: usize, count: usize) -> Option<Found> {
+fn look(shared: &mut Shared, slot: usize, count: usize, waits: bool) -> Option<Found> {
     let Some(queue) = shared.queues.get_mut(slot) else {
         return Some(Err(libc::EINVAL));
     };
@@ -138,7 +104,8 @@ fn look(shared: &mut Shared, slot: usize, count: usize) -> Option<Found> {
         return Some(Err(FI_EAVAIL));
     }
     if queue.entries.is_empty() {
-        return None;
+        let is_over = waits && std::mem::take(&mut queue.is_signalled);
+        return is_over.then_some(Err(libc::EAGAIN));
     }
     let found = queue.entries.drain(..count.min(queue.entries.len()));
     Some(Ok(found.collect()))
@@ -157,10 +124,15 @@ unsafe fn read_into(
     answer(|| {
         // SAFETY: guaranteed by the caller.
         let own = unsafe { &PartObject::of(fid).own };
-        // Make progress only, since the read has no room for entries.
-        let found = until(&own.domain, patience, |shared| match count {
+        let wait = Wait {
+            part: own,
+            awaits: Awaited::Queue(own.slot),
+            most: patience,
+        };
+        let found = until(wait, |shared| match count {
+            // Make progress only, since the read has no room for entries.
             0 => None,
-            _ => look(shared, own.slot, count),
+            _ => look(shared, own.slot, count, patience.is_some()),
         })?;
         let found = found.ok_or(libc::EAGAIN)??;
         let bytes = CQ_ENTRY_BYTES[own.format as usize];
@@ -187,7 +159,8 @@ unsafe fn read_into(
     })
 }
 
-fn patience(timeout: c_int) -> Duration {
+/// The time that a call waits; for ever if negative.
+pub fn patience(timeout: c_int) -> Duration {
     let millis = u64::try_from(timeout);
     millis.map_or(
         Duration::from_secs(u64::from(u32::MAX)),
@@ -241,8 +214,18 @@ unsafe extern "C" fn sreadfrom(
     unsafe { read_into(fid, out, count, sources, Some(patience(timeout))) }
 }
 
-unsafe extern "C" fn signal(_: *mut c_void) -> c_int {
-    0
+/// Ends a read that waits, or the next one.
+unsafe extern "C" fn signal(fid: *mut c_void) -> c_int {
+    answer_int(|| {
+        // SAFETY: the program passes a queue.
+        let own = unsafe { &PartObject::of(fid).own };
+        within(&own.domain, |state| {
+            let queue = state.shared.queues.get_mut(own.slot).ok_or(libc::EINVAL)?;
+            queue.is_signalled = true;
+            state.called();
+            Ok(())
+        })
+    })
 }
 
 unsafe extern "C" fn readerr(fid: *mut c_void, out: *mut CqErrEntry, _flags: u64) -> isize {
@@ -273,7 +256,7 @@ unsafe extern "C" fn readerr(fid: *mut c_void, out: *mut CqErrEntry, _flags: u64
     })
 }
 
-unsafe extern "C" fn strerror(
+pub unsafe extern "C" fn strerror(
     _: *mut c_void,
     number: c_int,
     _: *const c_void,
@@ -299,7 +282,7 @@ pub unsafe extern "C" fn open_counter(
     answer_int(|| {
         // SAFETY: the program passes a domain, attributes or null, and a valid result pointer.
         let (own, attr) = unsafe { (&DomainObject::of(domain).own, attr.as_ref()) };
-        can_wait(attr.map_or(0, |attr| attr.wait_obj))?;
+        let waits_by = waiting::checked(attr.map_or(0, |attr| attr.wait_obj))?;
         let slot = within(&own.domain, |state| {
             state
                 .shared
@@ -311,11 +294,8 @@ pub unsafe extern "C" fn open_counter(
             fid: fid(FI_CLASS_CNTR, context, &COUNTER_OPS),
             ops: table(&COUNTER_CALLS),
         };
-        let part = Part {
-            domain: own.domain.clone(),
-            slot,
-            format: 0,
-        };
+        let mut part = Part::new(&own.domain, slot);
+        part.waits_by = waits_by;
         // SAFETY: as above.
         unsafe { *out = Object::give(fid, part) };
         Ok(())
@@ -347,6 +327,7 @@ unsafe fn change_counter(fid: *mut c_void, change: impl FnOnce(&mut Counter)) ->
                     .get_mut(own.slot)
                     .ok_or(libc::EINVAL)?,
             );
+            state.called();
             Ok(())
         })
     })
@@ -359,9 +340,11 @@ unsafe fn counter_now(fid: *mut c_void) -> Counter {
     let _ = answer(|| {
         // SAFETY: guaranteed by the caller.
         let own = unsafe { &PartObject::of(fid).own };
-        until(&own.domain, None, |_| None::<()>)?;
+        progress(&own.domain)?;
         within(&own.domain, |state| {
-            now = *state.shared.counters.get(own.slot).ok_or(libc::EINVAL)?;
+            state.leave(Awaited::Counter(own.slot));
+            let counter = state.shared.counters.get_mut(own.slot);
+            now = counter.ok_or(libc::EINVAL)?.read();
             Ok(0)
         })
     });
@@ -411,44 +394,20 @@ unsafe extern "C" fn counter_wait(fid: *mut c_void, threshold: u64, timeout: c_i
         // SAFETY: the caller keeps libfabric's rules.
         let own = unsafe { &PartObject::of(fid).own };
         let mut before = None;
-        let found = until(&own.domain, Some(patience(timeout)), |shared| {
-            let counter = shared.counters.get(own.slot)?;
+        let wait = Wait {
+            part: own,
+            awaits: Awaited::Counter(own.slot),
+            most: Some(patience(timeout)),
+        };
+        let found = until(wait, |shared| {
+            let counter = shared.counters.get_mut(own.slot)?.read();
             let errors = *before.get_or_insert(counter.errors);
-            match *counter {
+            match counter {
                 counter if counter.errors != errors => Some(Err(FI_EAVAIL)),
                 counter if counter.value >= threshold => Some(Ok(())),
                 _ => None,
             }
         })?;
         found.unwrap_or(Err(libc::ETIMEDOUT))
-    })
-}
-
-pub unsafe extern "C" fn open_event_queue(
-    _fabric: *mut c_void,
-    _attr: *mut c_void,
-    out: *mut *mut c_void,
-    context: *mut c_void,
-) -> c_int {
-    answer_int(|| {
-        let fid = FidSimple {
-            fid: fid(FI_CLASS_EQ, context, &EVENT_OPS),
-            ops: table(&EVENT_CALLS),
-        };
-        // SAFETY: the caller passes a valid pointer for the result.
-        unsafe { *out = Object::give(fid, ()) };
-        Ok(())
-    })
-}
-
-unsafe extern "C" fn no_event(_: *mut c_void) -> isize {
-    -(libc::EAGAIN as isize)
-}
-
-unsafe extern "C" fn close_events(fid: *mut c_void) -> c_int {
-    // SAFETY: the program closes an event queue, once.
-    answer_int(|| unsafe {
-        drop(Object::<FidSimple, ()>::take(fid));
-        Ok(())
     })
 }

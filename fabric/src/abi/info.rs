@@ -1,6 +1,6 @@
 //! `fi_prov_ini`, `fi_getinfo` and fabrics.
 
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 use super::objects::{NONE, Object, answer_int, base, bind_nothing, fid, table};
 use super::*;
@@ -9,6 +9,8 @@ use crate::engine::endpoint::MOST_OPERATIONS;
 use crate::engine::wire::{Address, MOST_EAGER};
 use crate::place::Place;
 
+/// The version that split the modes of registered memory.
+const FI_VERSION_1_5: u32 = (1 << 16) | 5;
 const FI_ENODATA: i32 = libc::ENODATA;
 /// All capabilities.
 pub const CAPS: u64 = FI_MSG
@@ -52,9 +54,9 @@ static FABRIC_OPS: Ops<6> = base(close_fabric as Table, bind_nothing as Table, N
 static FABRIC_CALLS: Ops<6> = Ops::new([
     domains::open as Table,
     NONE,
-    events::open_event_queue as Table,
+    event_queues::open as Table,
     NONE,
-    trywait as Table,
+    waiting::trywait as Table,
     NONE,
 ]);
 
@@ -80,15 +82,11 @@ pub extern "C" fn fi_prov_ini() -> *mut Provider {
 
 unsafe extern "C" fn cleanup() {}
 
-unsafe extern "C" fn trywait(_: *mut c_void, _: *mut c_void, _: c_int) -> c_int {
-    0
-}
-
 unsafe extern "C" fn getinfo(
-    _version: u32,
-    _node: *const c_char,
+    version: u32,
+    node: *const c_char,
     _service: *const c_char,
-    _flags: u64,
+    flags: u64,
     hints: *const Info,
     out: *mut *mut Info,
 ) -> c_int {
@@ -102,11 +100,57 @@ unsafe extern "C" fn getinfo(
         }
         let place = Place::of_environment().ok_or(FI_ENODATA)?;
         // SAFETY: as above.
-        let info = unsafe { describe(hints, &place) }?;
+        let info = unsafe { describe(hints, &place, version) }?;
+        // SAFETY: `info` is new, and the node is null or a string.
+        unsafe { set_addresses(&mut *info, hints, named(node), (flags, &place)) };
         // SAFETY: libfabric passes a valid pointer for the result.
         unsafe { *out = info };
         Ok(())
     })
+}
+
+/// The address that a program passes as text, as `fi_av_straddr` prints it. Other names of nodes do
+/// not lead to an endpoint, and are ignored.
+///
+/// # Safety
+/// `node` is null or a string.
+unsafe fn named(node: *const c_char) -> Option<[u8; Address::BYTES]> {
+    if node.is_null() {
+        return None;
+    }
+    // SAFETY: guaranteed by the caller.
+    let node = unsafe { CStr::from_ptr(node) };
+    let address: Address = node.to_str().ok()?.parse().ok()?;
+    Some(address.to_bytes())
+}
+
+/// Sets the source address, and the destination's if there is one: those that the call names,
+/// otherwise those of the hints. The default source is the door.
+///
+/// # Safety
+/// `info` is libfabric's, and addresses of the hints have the length that they state.
+unsafe fn set_addresses(
+    info: &mut Info,
+    hints: Option<&Info>,
+    named: Option<[u8; Address::BYTES]>,
+    (flags, place): (u64, &Place),
+) {
+    let hinted = |of: fn(&Info) -> (*mut c_void, usize)| {
+        let (at, len) = of(hints?);
+        // SAFETY: guaranteed by the caller.
+        (!at.is_null() && len == Address::BYTES).then(|| unsafe { *at.cast() })
+    };
+    let (source, destination) = match flags & FI_SOURCE != 0 {
+        true => (named, None),
+        false => (None, named),
+    };
+    let source = source.or_else(|| hinted(|hints| (hints.src_addr, hints.src_addrlen)));
+    let destination = destination.or_else(|| hinted(|hints| (hints.dest_addr, hints.dest_addrlen)));
+    let source = source.unwrap_or_else(|| place.source());
+    (info.src_addr, info.src_addrlen) = (library::copy(&source), source.len());
+    if let Some(to) = destination {
+        (info.dest_addr, info.dest_addrlen) = (library::copy(&to), to.len());
+    }
 }
 
 /// Whether the provider can satisfy the hints.
@@ -123,12 +167,14 @@ unsafe fn suits(hints: &Info) -> bool {
             hints.domain_attr.as_ref(),
         )
     };
-    let caps = |wanted: u64| wanted & !CAPS == 0;
+    let caps = |wanted| refusals::has(wanted, CAPS);
+    let flags = |flags| refusals::check_flags(flags).is_ok();
     let formats = [0, ADDRESS_FORMAT];
     caps(hints.caps)
         && formats.contains(&hints.addr_format)
         && tx.is_none_or(|tx| {
             caps(tx.caps)
+                && flags(tx.op_flags)
                 && tx.msg_order & !ORDERS == 0
                 && tx.comp_order == 0
                 && tx.inject_size <= MOST_INJECT
@@ -138,6 +184,7 @@ unsafe fn suits(hints: &Info) -> bool {
         })
         && rx.is_none_or(|rx| {
             caps(rx.caps)
+                && flags(rx.op_flags)
                 && rx.msg_order & !ORDERS == 0
                 && rx.comp_order == 0
                 && rx.size <= MOST_OPERATIONS
@@ -155,10 +202,9 @@ unsafe fn suits(hints: &Info) -> bool {
             // SAFETY: a string of the program, if not null.
             let name = unsafe { domain.name.as_ref() };
             domain.cq_data_size <= 8
-                // Refuse automatic progress: it is not supported.
-                && [0, FI_PROGRESS_MANUAL].contains(&domain.data_progress)
+                && refusals::has(domain.caps, DOMAIN_CAPS)
                 && name.is_none_or(|name| {
-                    let name = unsafe { std::ffi::CStr::from_ptr(name) };
+                    let name = unsafe { CStr::from_ptr(name) };
                     name == domain_name().as_c_str()
                 })
         })
@@ -173,7 +219,7 @@ fn domain_name() -> CString {
 
 /// # Safety
 /// The attributes of the hints are null or valid.
-unsafe fn describe(hints: Option<&Info>, place: &Place) -> Result<*mut Info, i32> {
+unsafe fn describe(hints: Option<&Info>, place: &Place, version: u32) -> Result<*mut Info, i32> {
     let info = library::new_info().ok_or(libc::ENOMEM)?;
     let asked = hints.map_or(0, |hints| hints.caps);
     let caps = match asked {
@@ -188,11 +234,6 @@ unsafe fn describe(hints: Option<&Info>, place: &Place) -> Result<*mut Info, i32
     info.caps = caps;
     info.addr_format = ADDRESS_FORMAT;
     if let Some(hints) = hints {
-        if !hints.dest_addr.is_null() && hints.dest_addrlen == Address::BYTES {
-            // SAFETY: the program's address has the given length.
-            info.dest_addr = unsafe { library::copy(hints.dest_addr, hints.dest_addrlen) };
-            info.dest_addrlen = hints.dest_addrlen;
-        }
         info.handle = hints.handle;
     }
     // SAFETY: libfabric made them all, and nothing else refers to them yet.
@@ -227,7 +268,7 @@ unsafe fn describe(hints: Option<&Info>, place: &Place) -> Result<*mut Info, i32
     ep.max_order_war_size = MOST_ORDERED;
     ep.max_order_waw_size = MOST_ORDERED;
     (ep.tx_ctx_cnt, ep.rx_ctx_cnt) = (1, 1);
-    describe_domain(domain, hinted.2, asked);
+    describe_domain(domain, hinted.2, (version, asked));
     domain.name = library::text(&CString::new(place.name()).unwrap_or_default());
     fabric.name = library::text(c"phitwire");
     fabric.prov_version = 1;
@@ -263,9 +304,15 @@ fn describe_contexts(
     };
 }
 
-fn describe_domain(domain: &mut DomainAttr, hints: Option<&DomainAttr>, asked: u64) {
+fn describe_domain(
+    domain: &mut DomainAttr,
+    hints: Option<&DomainAttr>,
+    (version, asked): (u32, u64),
+) {
     let mode = match hints.map(|hints| hints.mr_mode) {
         Some(mode @ (FI_MR_BASIC | FI_MR_SCALABLE)) => mode,
+        // Programs of that time have no other modes.
+        Some(0) if version < FI_VERSION_1_5 && asked & (FI_RMA | FI_ATOMIC) != 0 => FI_MR_BASIC,
         Some(mode) => mode & MR_MODES,
         None if asked == 0 => MR_MODES,
         None => 0,
@@ -276,8 +323,13 @@ fn describe_domain(domain: &mut DomainAttr, hints: Option<&DomainAttr>, asked: u
     } else {
         threading
     };
-    domain.control_progress = FI_PROGRESS_MANUAL;
-    domain.data_progress = FI_PROGRESS_MANUAL;
+    let progress = |asked: Option<c_int>| match asked {
+        Some(FI_PROGRESS_AUTO) => FI_PROGRESS_AUTO,
+        _ => FI_PROGRESS_MANUAL,
+    };
+    domain.data_progress = progress(hints.map(|hints| hints.data_progress));
+    // Control operations end before their calls return, so that either kind is true.
+    domain.control_progress = progress(hints.map(|hints| hints.control_progress));
     domain.resource_mgmt = FI_RM_ENABLED;
     let kind = hints.map_or(0, |hints| hints.av_type);
     domain.av_type = if kind == 0 { FI_AV_TABLE } else { kind };

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use super::endpoints::{op, silent};
-use super::objects::{EndpointObject, answer, with_endpoint};
+use super::objects::{EndpointObject, answer, progress, with_endpoint};
 use super::*;
 use crate::engine::endpoint::Endpoint;
 use crate::engine::matching::Posted;
@@ -53,7 +53,7 @@ unsafe fn receive(
     answer(|| unsafe {
         with_endpoint(ep, |endpoint, shared| {
             let posted = Posted {
-                op: op(endpoint, context, RECEIVED, flags, 0),
+                op: op(endpoint, context, RECEIVED, flags, 0)?,
                 into,
                 tag: 0,
                 ignore: u64::MAX,
@@ -115,7 +115,7 @@ unsafe fn transmit(
         answer(|| {
             with_endpoint(ep, |endpoint, shared| {
                 let op = match told {
-                    Some((context, flags)) => op(endpoint, context, SENT, flags, 0),
+                    Some((context, flags)) => op(endpoint, context, SENT, flags, 0)?,
                     None => silent(SENT, 0),
                 };
                 endpoint.send(shared, to, from, (None, data), op)?;
@@ -140,7 +140,7 @@ impl Again for isize {
         if self == -(libc::EAGAIN as isize) {
             // SAFETY: guaranteed by the caller.
             let domain = unsafe { &EndpointObject::of(ep).own.domain };
-            let _ = answer(|| super::objects::until(domain, None, |_| None::<()>).map(|_| 0));
+            let _ = answer(|| progress(domain).map(|()| 0));
         }
         self
     }

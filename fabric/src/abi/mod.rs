@@ -16,30 +16,46 @@
 mod atomics;
 mod domains;
 mod endpoints;
+mod event_queues;
 mod events;
 mod info;
 mod library;
 mod messages;
 mod objects;
 mod pieces;
+mod refusals;
 mod remote;
 mod tags;
 mod vectors;
+mod waiting;
 
 use std::ffi::{c_char, c_int, c_void};
 
 pub use crate::flags::*;
 
 // ---- Capabilities and flags ---------------------------------------------------------------------
+pub const FI_MULTICAST: u64 = 1 << 5;
+pub const FI_COLLECTIVE: u64 = 1 << 6;
 pub const FI_PEEK: u64 = 1 << 19;
+pub const FI_TRIGGER: u64 = 1 << 20;
+pub const FI_FENCE: u64 = 1 << 21;
 pub const FI_COMPLETION: u64 = 1 << 24;
+pub const FI_EVENT: u64 = FI_COMPLETION;
 pub const FI_INJECT: u64 = 1 << 25;
 pub const FI_INJECT_COMPLETE: u64 = 1 << 26;
 pub const FI_TRANSMIT_COMPLETE: u64 = 1 << 27;
 pub const FI_DELIVERY_COMPLETE: u64 = 1 << 28;
+pub const FI_COMMIT_COMPLETE: u64 = 1 << 30;
+pub const FI_MATCH_COMPLETE: u64 = 1 << 31;
+pub const FI_HMEM: u64 = 1 << 47;
+pub const FI_RMA_PMEM: u64 = 1 << 49;
+pub const FI_SOURCE_ERR: u64 = 1 << 50;
 pub const FI_LOCAL_COMM: u64 = 1 << 51;
 pub const FI_REMOTE_COMM: u64 = 1 << 52;
+pub const FI_SHARED_AV: u64 = 1 << 53;
+pub const FI_RMA_EVENT: u64 = 1 << 56;
 pub const FI_SOURCE: u64 = 1 << 57;
+pub const FI_NAMED_RX_CTX: u64 = 1 << 58;
 pub const FI_DIRECTED_RECV: u64 = 1 << 59;
 pub const FI_SELECTIVE_COMPLETION: u64 = 1 << 59;
 pub const FI_PROV_SPECIFIC: u32 = 1 << 31;
@@ -56,13 +72,16 @@ pub const FI_ORDER_ATOMIC: u64 = 0xf << 36;
 
 pub const FI_AV_MAP: c_int = 1;
 pub const FI_AV_TABLE: c_int = 2;
+pub const FI_PROGRESS_AUTO: c_int = 1;
 pub const FI_PROGRESS_MANUAL: c_int = 2;
 pub const FI_THREAD_SAFE: c_int = 1;
 pub const FI_RM_ENABLED: c_int = 2;
 pub const FI_EP_RDM: c_int = 3;
 pub const FI_TC_BEST_EFFORT: u32 = 0x200;
 
+pub const FI_WAIT_NONE: c_int = 0;
 pub const FI_WAIT_UNSPEC: c_int = 1;
+pub const FI_WAIT_FD: c_int = 3;
 pub const FI_WAIT_YIELD: c_int = 5;
 
 pub const FI_CLASS_FABRIC: usize = 1;
@@ -77,7 +96,9 @@ pub const FI_CLASS_CNTR: usize = 15;
 /// Commands of `fi_control`.
 pub const FI_GETOPSFLAG: c_int = 2;
 pub const FI_SETOPSFLAG: c_int = 3;
+pub const FI_GETWAIT: c_int = 5;
 pub const FI_ENABLE: c_int = 6;
+pub const FI_QUEUE_WORK: c_int = 11;
 pub const FI_GETWAITOBJ: c_int = 16;
 pub const FI_OPT_MIN_MULTI_RECV: c_int = 0;
 
@@ -215,6 +236,15 @@ pub struct CqAttr {
     pub wait_obj: c_int,
     pub signaling_vector: c_int,
     pub wait_cond: c_int,
+    pub wait_set: *mut c_void,
+}
+
+#[repr(C)]
+pub struct EqAttr {
+    pub size: usize,
+    pub flags: u64,
+    pub wait_obj: c_int,
+    pub signaling_vector: c_int,
     pub wait_set: *mut c_void,
 }
 

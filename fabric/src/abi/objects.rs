@@ -3,14 +3,16 @@
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
 
 use super::{Fid, Ops, Table};
-use crate::driver::{self, Domain, State};
+use crate::domain::{Awaited, Domain, State};
 use crate::engine::endpoint::Endpoint;
 use crate::engine::shared::Shared;
 use crate::place::Place;
+use crate::progress::Progress;
+use crate::wait::WaitObject;
 
 pub const FI_EOTHER: i32 = 256;
 /// Calls without progress before one yields the core, and yields before one sleeps.
@@ -56,6 +58,8 @@ pub struct DomainOwn {
     /// Addresses in registered memory are the program's virtual ones; the provider assigns keys.
     pub is_virtual: bool,
     pub gives_keys: bool,
+    /// The thread of automatic progress, if the program requests it.
+    pub progress: Option<Progress>,
 }
 
 /// An object of a domain, by slot.
@@ -64,6 +68,44 @@ pub struct Part {
     pub slot: usize,
     /// Format of a completion queue.
     pub format: c_int,
+    /// Kind of the wait object of a completion queue or a counter.
+    pub waits_by: c_int,
+    /// The wait object, once it was needed.
+    object: OnceLock<Arc<WaitObject>>,
+}
+
+impl Part {
+    pub fn new(domain: &Arc<Domain>, slot: usize) -> Self {
+        Self {
+            domain: domain.clone(),
+            slot,
+            format: 0,
+            waits_by: 0,
+            object: OnceLock::new(),
+        }
+    }
+
+    /// The wait object.
+    ///
+    /// # Errors
+    /// That of the system, if no descriptor is free.
+    pub fn wait_object(&self) -> Result<&Arc<WaitObject>, i32> {
+        if self.object.get().is_none() {
+            let object = Arc::new(self.domain.wait_object().map_err(errno_of)?);
+            // Another thread may have been faster.
+            let _ = self.object.set(object);
+        }
+        self.object.get().ok_or(FI_EOTHER)
+    }
+}
+
+/// A waiter's part, what it waits for, and how long.
+#[derive(Clone, Copy)]
+pub struct Wait<'a> {
+    pub part: &'a Part,
+    pub awaits: Awaited,
+    /// `None`: not at all.
+    pub most: Option<Duration>,
 }
 
 pub type DomainObject = Object<super::FidDomain, DomainOwn>;
@@ -77,6 +119,11 @@ pub fn answer(call: impl FnOnce() -> Result<isize, i32>) -> isize {
         Ok(Err(errno)) => -(errno as isize),
         Err(_) => -(FI_EOTHER as isize),
     }
+}
+
+/// The number of a system call's error.
+pub fn errno_of(error: std::io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(FI_EOTHER)
 }
 
 /// Like [`answer`], for calls that return an `int`.
@@ -103,24 +150,33 @@ pub unsafe fn with_endpoint<T>(
     // SAFETY: guaranteed by the caller.
     let object = unsafe { EndpointObject::of(fid) };
     within(&object.own.domain, |state| {
-        let driver = state.endpoints.get_mut(object.own.slot);
-        let driver = driver.ok_or(libc::EINVAL)?;
-        let called = call(&mut driver.endpoint, &mut state.shared);
-        driver.issue(&mut state.shared);
+        let (driver, shared) = state.endpoint(object.own.slot).ok_or(libc::EINVAL)?;
+        let called = call(&mut driver.endpoint, shared);
+        driver.issue(shared);
+        state.called();
         called
     })
 }
 
-/// Makes progress until `look` finds something or `patience` ends. Without patience it looks once,
-/// but yields the core if nothing was found many times in a row.
+/// Makes progress; yields the core or naps if many calls in a row have found nothing to do.
+pub fn progress(domain: &Domain) -> Result<(), i32> {
+    let mut state = domain.lock().ok_or(FI_EOTHER)?;
+    state.progress();
+    relax(domain, state);
+    Ok(())
+}
+
+/// Makes progress until `look` finds something or the wait ends. A call that does not wait looks
+/// once, and relaxes as [`progress`] does.
 pub fn until<T>(
-    domain: &Domain,
-    patience: Option<Duration>,
+    wait: Wait<'_>,
     mut look: impl FnMut(&mut Shared) -> Option<T>,
 ) -> Result<Option<T>, i32> {
-    let begin = std::time::Instant::now();
+    let begin = Instant::now();
+    let domain = &wait.part.domain;
     loop {
         let mut state = domain.lock().ok_or(FI_EOTHER)?;
+        state.leave(wait.awaits);
         if let Some(found) = look(&mut state.shared) {
             return Ok(Some(found));
         }
@@ -128,36 +184,35 @@ pub fn until<T>(
         if let Some(found) = look(&mut state.shared) {
             return Ok(Some(found));
         }
-        let idle = state.idle;
-        if idle > SPINS + YIELDS {
-            rest(domain, state, NAP);
-        } else if idle > SPINS {
-            drop(state);
-            std::thread::yield_now();
+        let Some(most) = wait.most else {
+            relax(domain, state);
+            return Ok(None);
+        };
+        let left = most.saturating_sub(begin.elapsed());
+        if left.is_zero() {
+            return Ok(None);
         }
-        match patience {
-            Some(patience) if begin.elapsed() < patience => {}
-            _ => return Ok(None),
+        match wait.part.wait_object() {
+            Ok(object) if state.idle > SPINS + YIELDS => {
+                let sleeps = state.prepare(wait.awaits, object);
+                drop(state);
+                if sleeps {
+                    object.sleep(left);
+                }
+            }
+            _ => relax(domain, state),
         }
     }
 }
 
-/// Sleeps without the lock until a NIC has work for the program.
-fn rest(domain: &Domain, mut state: std::sync::MutexGuard<'_, State>, most: Duration) {
-    let mut is_quiet = true;
-    let mut wakers = Vec::new();
-    for driver in state.endpoints.iter_mut() {
-        is_quiet &= driver.arm();
-        wakers.push(driver.wakers());
-    }
-    drop(state);
-    if is_quiet {
-        driver::sleep(&wakers, most);
-    }
-    if let Some(mut state) = domain.lock() {
-        for driver in state.endpoints.iter_mut() {
-            driver.disarm();
-        }
+/// Leaves the core to others after many calls in a row without progress.
+fn relax(domain: &Domain, state: MutexGuard<'_, State>) {
+    let idle = state.idle;
+    if idle > SPINS + YIELDS {
+        domain.nap(state, NAP);
+    } else if idle > SPINS {
+        drop(state);
+        std::thread::yield_now();
     }
 }
 

@@ -37,7 +37,7 @@ unsafe fn get(
     unsafe {
         answer(|| {
             with_endpoint(ep, |endpoint, shared| {
-                let op = op(endpoint, context, flags_of(FI_RMA, true), flags, 0);
+                let op = op(endpoint, context, flags_of(FI_RMA, true), flags, 0)?;
                 endpoint.read(shared, far, into, op)?;
                 Ok(0)
             })
@@ -55,7 +55,7 @@ unsafe fn put(ep: *mut c_void, from: Pieces, far: Far, data: Option<u64>, told: 
             with_endpoint(ep, |endpoint, shared| {
                 let what = flags_of(FI_RMA, false);
                 let op = match told {
-                    Some((context, flags)) => op(endpoint, context, what, flags, 0),
+                    Some((context, flags)) => op(endpoint, context, what, flags, 0)?,
                     None => silent(what, 0),
                 };
                 endpoint.write(shared, far, from, data, op)?;

@@ -44,7 +44,7 @@ unsafe fn receive(
         }
         with_endpoint(ep, |endpoint, shared| {
             let posted = Posted {
-                op: op(endpoint, context, RECEIVED, flags, tag),
+                op: op(endpoint, context, RECEIVED, flags, tag)?,
                 into,
                 tag,
                 ignore,
@@ -124,7 +124,7 @@ unsafe fn transmit(
         answer(|| {
             with_endpoint(ep, |endpoint, shared| {
                 let op = match told {
-                    Some((context, flags)) => op(endpoint, context, SENT, flags, tag),
+                    Some((context, flags)) => op(endpoint, context, SENT, flags, tag)?,
                     None => silent(SENT, tag),
                 };
                 endpoint.send(shared, to, from, (Some(tag), data), op)?;

@@ -6,6 +6,7 @@ use super::objects::{
     DomainObject, NONE, Object, Part, PartObject, answer, answer_int, base, bind_nothing, fid,
     table, within,
 };
+use super::refusals::refuse;
 use super::*;
 use crate::engine::shared::Vector;
 use crate::engine::wire::Address;
@@ -32,7 +33,13 @@ pub unsafe extern "C" fn open(
         let (own, attr) = unsafe { (&DomainObject::of(domain).own, attr.as_mut()) };
         if let Some(attr) = attr {
             if !attr.name.is_null() {
-                return Err(libc::ENOSYS);
+                return Err(refuse("address vectors shared by programs", libc::ENOSYS));
+            }
+            if attr.flags & FI_EVENT != 0 {
+                return Err(refuse(
+                    "address vectors that insert in the background",
+                    libc::ENOSYS,
+                ));
             }
             if attr.r#type == 0 {
                 attr.r#type = FI_AV_TABLE;
@@ -46,11 +53,7 @@ pub unsafe extern "C" fn open(
             fid: fid(FI_CLASS_AV, context, &OPS),
             ops: table(&CALLS),
         };
-        let part = Part {
-            domain: own.domain.clone(),
-            slot,
-            format: 0,
-        };
+        let part = Part::new(&own.domain, slot);
         // SAFETY: as above.
         unsafe { *out = Object::give(fid, part) };
         Ok(())
@@ -147,10 +150,7 @@ unsafe extern "C" fn straddr(
     // SAFETY: the program passes an address, and a buffer of the given length.
     answer(|| unsafe {
         let text = match Address::of_bytes(address.read_unaligned()) {
-            Some(at) => format!(
-                "phitwire://{}.{}/{:x}\0",
-                at.processor, at.member, at.incarnation
-            ),
+            Some(address) => format!("{address}\0"),
             None => "phitwire://?\0".to_owned(),
         };
         let room = len.replace(text.len());

@@ -1,15 +1,12 @@
 //! Endpoints over NICs without a network: closing, where a fruitless wait takes five seconds, and
 //! the program's own memory.
 
-#[path = "../../../client/tests/fake/mod.rs"]
-mod fake;
-
 use super::*;
 use crate::engine::shared::{Entry, Why};
 use crate::engine::slots::RECEIVES;
 use crate::engine::tests::program::{self, pattern};
+use crate::fake::Fake;
 use crate::memory::Pieces;
-use fake::Fake;
 
 const LOST: i32 = libc::EHOSTUNREACH;
 const TAG: u64 = 1;

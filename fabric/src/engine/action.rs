@@ -3,7 +3,7 @@
 
 use super::access::Target;
 use super::landing::{Destination, Source};
-use super::parcel::Parcel;
+use super::parcel::{End, Parcel};
 use super::service::Service;
 use super::shared::Failure;
 use super::wire::Head;
@@ -23,6 +23,8 @@ pub enum Action {
     Notify(usize),
     /// A message arrived, in order.
     Arrived(usize, Head, Vec<u8>),
+    /// The peer's program has taken in a message: end its operation.
+    Delivered(End),
     /// The request with this number never arrived.
     RequestFailed(u64, Failure),
     /// The announcement of the transfer with this number never arrived.

@@ -18,6 +18,13 @@ pub enum End {
     Notice(usize),
 }
 
+impl End {
+    /// Whether it comes only when the peer has acknowledged the message.
+    pub(super) const fn awaits_delivery(&self) -> bool {
+        matches!(self, Self::Op(op, _) if op.is_delivery)
+    }
+}
+
 /// A message waiting to be sent.
 #[derive(Debug)]
 pub struct Parcel {

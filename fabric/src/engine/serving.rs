@@ -67,6 +67,7 @@ impl Serving {
                 context: 0,
                 flags: FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
                 tells: true,
+                is_delivery: false,
                 tag: 0,
             };
             let entry = Entry {

@@ -29,6 +29,7 @@ struct Sending {
     end: End,
     /// Whether a try may have reached the peer.
     may_have_arrived: bool,
+    seq: u64,
 }
 
 /// Messages to and from one peer.
@@ -47,6 +48,8 @@ struct Channel {
     /// Whether the peer requested an acknowledgement, or sent a duplicate and so may have missed
     /// one.
     wants_ack: bool,
+    /// Messages that the peer's NIC has, and whose operations await its acknowledgement, by number.
+    undelivered: BTreeMap<u64, End>,
     /// Messages that arrived early.
     held: BTreeMap<u64, (Head, Vec<u8>)>,
     /// Whether the peer is in the list of those that could not be sent to.
@@ -106,11 +109,12 @@ impl Session {
         awaited.extend(&self.waiting);
     }
 
-    /// Adds those, and the peers of which a message is missing.
+    /// Adds those, the peers of which a message is missing, and those that owe an acknowledgement.
     pub(super) fn await_peers(&self, awaited: &mut BTreeSet<usize>) {
         self.await_unreached(awaited);
         let channels = self.channels.iter().enumerate();
-        let missing = channels.filter(|(_, channel)| !channel.held.is_empty());
+        let missing = channels
+            .filter(|(_, channel)| !(channel.held.is_empty() && channel.undelivered.is_empty()));
         awaited.extend(missing.map(|(peer, _)| peer));
     }
 
@@ -122,9 +126,12 @@ impl Session {
 
     /// Unfinished messages, by kind.
     #[cfg(test)]
-    pub(super) fn left(&self) -> [(&'static str, usize); 4] {
+    pub(super) fn left(&self) -> [(&'static str, usize); 5] {
         let held = self.channels.iter().map(|channel| channel.held.len()).sum();
+        let channels = self.channels.iter();
+        let undelivered = channels.map(|channel| channel.undelivered.len()).sum();
         [
+            ("undelivered", undelivered),
             ("sends", self.sends.len()),
             ("queued", self.queued + self.to_self.len()),
             ("held", held),
@@ -224,12 +231,14 @@ impl Session {
             if is_self {
                 let end = parcel.end;
                 self.to_self.push_back(parcel);
-                has_arrived(core, shared, end);
+                if !end.awaits_delivery() {
+                    has_arrived(core, shared, end);
+                }
                 continue;
             }
             let head = Head {
                 seq: to.next,
-                wants_ack: in_flight >= to.window / 2,
+                wants_ack: in_flight >= to.window / 2 || parcel.end.awaits_delivery(),
                 ..parcel.head
             };
             to.next += 1;
@@ -253,6 +262,7 @@ impl Session {
             bytes: HEAD + payload.len(),
             end,
             may_have_arrived: false,
+            seq: head.seq,
         };
         let slot = self
             .sends
@@ -288,6 +298,9 @@ impl Session {
         for parcel in self.to_self.drain(..) {
             let arrived = Action::Arrived(own, parcel.head, parcel.payload);
             core.actions.push_back(arrived);
+            if parcel.end.awaits_delivery() {
+                core.actions.push_back(Action::Delivered(parcel.end));
+            }
         }
         true
     }
@@ -340,10 +353,15 @@ impl Session {
         let Some(sending) = self.sends.get_mut(slot) else {
             return;
         };
-        let (peer, end) = (sending.peer, sending.end);
+        let (peer, end, seq) = (sending.peer, sending.end, sending.seq);
         if status == Status::Done {
             core.peers.heard(peer);
             self.sends.remove(slot);
+            let to = self.channels.of(peer);
+            if end.awaits_delivery() && to.acked <= seq {
+                to.undelivered.insert(seq, end);
+                return;
+            }
             return has_arrived(core, shared, end);
         }
         sending.may_have_arrived |= status.is_unknown();
@@ -393,6 +411,9 @@ impl Session {
         self.queued -= unsent.len();
         for parcel in unsent {
             never_sent(core, shared, parcel.end, lost);
+        }
+        for end in std::mem::take(&mut channel.undelivered).into_values() {
+            never_sent(core, shared, end, unknown);
         }
         // Keep the slots: the NIC holds the messages, or takes their commands later.
         for sending in self.sends.iter_mut() {
@@ -466,6 +487,11 @@ impl Session {
         let from = self.channels.of(peer);
         if head.ack <= from.next {
             from.acked = from.acked.max(head.ack);
+            while let Some(first) = from.undelivered.first_entry()
+                && *first.key() < from.acked
+            {
+                core.actions.push_back(Action::Delivered(first.remove()));
+            }
         }
         match head.kind {
             Kind::Credit => return,
@@ -504,7 +530,8 @@ impl Channel {
     }
 }
 
-fn has_arrived(core: &mut Core, shared: &mut Shared, end: End) {
+/// Ends the operation of a message that has arrived.
+pub(super) fn has_arrived(core: &mut Core, shared: &mut Shared, end: End) {
     match end {
         End::Op(op, len) => {
             let entry = Entry {

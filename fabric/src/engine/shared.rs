@@ -77,6 +77,15 @@ pub struct Queue {
     pub entries: VecDeque<(Entry, u64)>,
     /// Failures, each with the bytes of the message that did not fit.
     pub errors: VecDeque<(Entry, Failure, usize)>,
+    /// Whether the next read that waits returns at once.
+    pub is_signalled: bool,
+}
+
+impl Queue {
+    /// Whether a read that waits would return.
+    pub fn has_news(&self) -> bool {
+        self.is_signalled || !self.entries.is_empty() || !self.errors.is_empty()
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,6 +94,21 @@ pub struct Counter {
     pub value: u64,
     /// Failures.
     pub errors: u64,
+    /// Both, as the program has read them last.
+    seen: (u64, u64),
+}
+
+impl Counter {
+    /// Reads the counter for the program.
+    pub const fn read(&mut self) -> Self {
+        self.seen = (self.value, self.errors);
+        *self
+    }
+
+    /// Whether it has changed since the program has read it.
+    pub const fn has_news(&self) -> bool {
+        self.seen.0 != self.value || self.seen.1 != self.errors
+    }
 }
 
 /// An address vector.
@@ -191,6 +215,9 @@ pub struct Op {
     pub flags: u64,
     /// Whether success is reported to the queue.
     pub tells: bool,
+    /// Whether a message has to be taken in by the peer's program before it completes, not only by
+    /// its NIC. All other operations are complete only then.
+    pub is_delivery: bool,
     /// The tag, for failures.
     pub tag: u64,
 }

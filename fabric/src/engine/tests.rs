@@ -1,5 +1,6 @@
 //! Endpoints over a network in virtual time.
 
+mod delivery;
 mod domains;
 mod liveness;
 mod lost;

@@ -11,6 +11,11 @@
 //!  8 .. 15  sender             16 .. 19 receiver's incarnation        20 .. 23 elements
 //! ```
 
+use std::fmt;
+use std::str::FromStr;
+
+/// The beginning of an address as text.
+const SCHEME: &str = "phitwire://";
 /// Bytes of the head.
 pub const HEAD: usize = 96;
 /// Bytes of a slot: head and data.
@@ -39,6 +44,10 @@ pub struct Address {
 impl Address {
     /// Length in bytes.
     pub const BYTES: usize = 8;
+    /// The fourth byte, which tells addresses of endpoints from those of doors.
+    const OF_AN_ENDPOINT: u8 = 1;
+    /// The fourth byte of an address that names a door.
+    pub const OF_A_DOOR: u8 = 2;
 
     /// The handle of its registered memory.
     pub const fn handle(self) -> u16 {
@@ -49,18 +58,41 @@ impl Address {
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let [p, q] = self.processor.to_le_bytes();
         let [a, b, c, d] = self.incarnation.to_le_bytes();
-        [p, q, self.member, 1, a, b, c, d]
+        [p, q, self.member, Self::OF_AN_ENDPOINT, a, b, c, d]
     }
 
     /// Parses an address; `None` if invalid.
     pub fn of_bytes(bytes: [u8; Self::BYTES]) -> Option<Self> {
-        let [p, q, member, 1, a, b, c, d] = bytes else {
+        let [p, q, member, Self::OF_AN_ENDPOINT, a, b, c, d] = bytes else {
             return None;
         };
         Some(Self {
             processor: u16::from_le_bytes([p, q]),
             member,
             incarnation: u32::from_le_bytes([a, b, c, d]),
+        })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (processor, member) = (self.processor, self.member);
+        write!(f, "{SCHEME}{processor}.{member}/{:x}", self.incarnation)
+    }
+}
+
+impl FromStr for Address {
+    type Err = ();
+
+    /// Parses the text of an address, such as `phitwire://3.0/f00d0001`.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let text = text.strip_prefix(SCHEME).ok_or(())?;
+        let (place, incarnation) = text.split_once('/').ok_or(())?;
+        let (processor, member) = place.split_once('.').ok_or(())?;
+        Ok(Self {
+            processor: processor.parse().map_err(drop)?,
+            member: member.parse().map_err(drop)?,
+            incarnation: u32::from_str_radix(incarnation, 16).map_err(drop)?,
         })
     }
 }
@@ -268,6 +300,22 @@ impl Head {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_text_of_an_address_is_parsed() {
+        let address = example().from;
+        let text = "phitwire://2057.10/c0d0e0f";
+        assert_eq!(address.to_string(), text);
+        assert_eq!(text.parse(), Ok(address));
+        for wrong in [
+            "127.0.0.1",
+            "phitwire://",
+            "phitwire://1/2",
+            "phitwire://70000.0/1",
+        ] {
+            assert_eq!(wrong.parse::<Address>(), Err(()), "{wrong}");
+        }
+    }
 
     fn example() -> Head {
         Head {

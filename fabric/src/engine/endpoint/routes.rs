@@ -12,6 +12,7 @@ use super::super::outbox::names;
 use super::super::parcel::Parcel;
 use super::super::pulls;
 use super::super::renewal::Waiter;
+use super::super::session;
 use super::super::shared::{Failure, Note, Shared, Why};
 use super::super::wire::{Head, Kind, Purpose};
 use super::Endpoint;
@@ -223,6 +224,7 @@ impl Endpoint {
             Action::Served(service, failed) => {
                 self.serving.served(core, shared, service, failed);
             }
+            Action::Delivered(end) => session::has_arrived(core, shared, end),
             Action::LostLives(peer) => self.liveness.lost_lives(core, peer),
             Action::LostBy(peer) => self.liveness.lost_by(core, peer),
             Action::Notified(peer) => {

@@ -36,6 +36,7 @@ pub fn op(context: usize, flags: u64) -> Op {
         context,
         flags,
         tells: true,
+        is_delivery: false,
         tag: 0,
     }
 }

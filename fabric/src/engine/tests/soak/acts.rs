@@ -50,7 +50,10 @@ impl Plan {
         let Some(node) = net.running(message.from) else {
             return net.nodes[message.from].is_ended;
         };
-        let op = op(SEND | number, FI_SEND | FI_TAGGED);
+        let op = Op {
+            is_delivery: number % 3 == 0,
+            ..op(SEND | number, FI_SEND | FI_TAGGED)
+        };
         let with = (Some(message.tag), Some(number as u64));
         let to = message.to as u64;
         let sent = node

@@ -1,0 +1,185 @@
+//! Event queues.
+
+use std::ffi::{c_int, c_void};
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Instant;
+
+use phitwire_client::descriptors::Event;
+
+use super::events::{patience, strerror};
+use super::objects::{
+    FI_EOTHER, Object, answer, answer_int, base, bind_nothing, errno_of, fid, table,
+};
+use super::*;
+use crate::event_queue::EventQueue;
+use crate::wait::sleep;
+
+static OPS: Ops<6> = base(close as Table, bind_nothing as Table, control as Table);
+static CALLS: Ops<5> = Ops::new([
+    read as Table,
+    readerr as Table,
+    write as Table,
+    sread as Table,
+    strerror as Table,
+]);
+
+/// An event queue, and the descriptor that is readable while it has events.
+pub struct Own {
+    queue: Mutex<EventQueue>,
+    event: Event,
+    waits_by: c_int,
+    /// Whether the program may write.
+    is_writable: bool,
+}
+
+pub type EventQueueObject = Object<FidSimple, Own>;
+
+impl Own {
+    fn lock(&self) -> Result<MutexGuard<'_, EventQueue>, i32> {
+        self.queue.lock().map_err(|_| FI_EOTHER)
+    }
+
+    fn write(&self, event: u32, bytes: &[u8]) -> Result<(), i32> {
+        let mut queue = self.lock()?;
+        queue.write(event, bytes)?;
+        self.event.wake();
+        Ok(())
+    }
+
+    fn read(&self, most: usize, peek: bool) -> Result<(u32, Vec<u8>), i32> {
+        let mut queue = self.lock()?;
+        let found = queue.read(most, peek)?;
+        if queue.is_empty() {
+            self.event.clear();
+        }
+        Ok(found)
+    }
+
+    /// Succeeds if the program may sleep until the descriptor is readable.
+    ///
+    /// # Errors
+    /// `EAGAIN`: there are events.
+    pub fn prepare(&self) -> Result<(), i32> {
+        match self.lock()?.is_empty() {
+            true => Ok(()),
+            false => Err(libc::EAGAIN),
+        }
+    }
+}
+
+pub unsafe extern "C" fn open(
+    _fabric: *mut c_void,
+    attr: *const EqAttr,
+    out: *mut *mut c_void,
+    context: *mut c_void,
+) -> c_int {
+    answer_int(|| {
+        // SAFETY: the program passes attributes or null.
+        let attr = unsafe { attr.as_ref() };
+        let own = Own {
+            queue: Mutex::new(EventQueue::new(attr.map_or(0, |attr| attr.size))),
+            event: Event::new().map_err(errno_of)?,
+            waits_by: waiting::checked(attr.map_or(0, |attr| attr.wait_obj))?,
+            is_writable: attr.is_some_and(|attr| attr.flags & FI_WRITE != 0),
+        };
+        let fid = FidSimple {
+            fid: fid(FI_CLASS_EQ, context, &OPS),
+            ops: table(&CALLS),
+        };
+        // SAFETY: the caller passes a valid pointer for the result.
+        unsafe { *out = Object::give(fid, own) };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn close(fid: *mut c_void) -> c_int {
+    // SAFETY: the program closes an event queue, once.
+    answer_int(|| unsafe {
+        drop(EventQueueObject::take(fid));
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn control(fid: *mut c_void, command: c_int, arg: *mut c_void) -> c_int {
+    // SAFETY: the program passes an event queue, and a valid pointer for the result.
+    answer_int(|| unsafe {
+        let own = &EventQueueObject::of(fid).own;
+        let raw = || Ok(own.event.as_fd().as_raw_fd());
+        waiting::answer_control(command, arg, own.waits_by, raw)
+    })
+}
+
+/// # Safety
+/// `event` is valid for the number, and `out` for the bytes.
+unsafe fn hand_out(
+    (number, bytes): (u32, Vec<u8>),
+    event: *mut u32,
+    out: *mut c_void,
+) -> Result<isize, i32> {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        *event = number;
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.cast(), bytes.len());
+    }
+    Ok(bytes.len() as isize)
+}
+
+unsafe extern "C" fn read(
+    fid: *mut c_void,
+    event: *mut u32,
+    out: *mut c_void,
+    len: usize,
+    flags: u64,
+) -> isize {
+    // SAFETY: the caller keeps libfabric's rules, here and below; an event longer than `len` is not
+    // taken.
+    answer(|| unsafe {
+        let own = &EventQueueObject::of(fid).own;
+        hand_out(own.read(len, flags & FI_PEEK != 0)?, event, out)
+    })
+}
+
+unsafe extern "C" fn sread(
+    fid: *mut c_void,
+    event: *mut u32,
+    out: *mut c_void,
+    len: usize,
+    timeout: c_int,
+    flags: u64,
+) -> isize {
+    // SAFETY: see `read`.
+    answer(|| unsafe {
+        let own = &EventQueueObject::of(fid).own;
+        let (begin, most) = (Instant::now(), patience(timeout));
+        loop {
+            let left = most.saturating_sub(begin.elapsed());
+            match own.read(len, flags & FI_PEEK != 0) {
+                Err(libc::EAGAIN) if !left.is_zero() => sleep([own.event.as_fd()], left),
+                found => return hand_out(found?, event, out),
+            }
+        }
+    })
+}
+
+unsafe extern "C" fn write(
+    fid: *mut c_void,
+    event: u32,
+    from: *const c_void,
+    len: usize,
+    _flags: u64,
+) -> isize {
+    // SAFETY: see `read`.
+    answer(|| unsafe {
+        let own = &EventQueueObject::of(fid).own;
+        if !own.is_writable {
+            return Err(libc::EINVAL);
+        }
+        own.write(event, std::slice::from_raw_parts(from.cast(), len))?;
+        Ok(len as isize)
+    })
+}
+
+unsafe extern "C" fn readerr(_: *mut c_void, _: *mut c_void, _flags: u64) -> isize {
+    -(libc::EAGAIN as isize)
+}

@@ -1,0 +1,79 @@
+//! What the provider does not support. Each refusal appears by name in libfabric's log
+//! (`FI_LOG_LEVEL=warn`).
+
+use super::*;
+
+/// Bits of libfabric, and their names.
+type Names = [(u64, &'static str)];
+
+/// Capabilities that programs request.
+const CAPABILITIES: &Names = &[
+    (FI_MULTICAST, "FI_MULTICAST"),
+    (FI_COLLECTIVE, "FI_COLLECTIVE"),
+    (FI_TRIGGER, "FI_TRIGGER"),
+    (FI_FENCE, "FI_FENCE"),
+    (FI_HMEM, "FI_HMEM"),
+    (FI_RMA_PMEM, "FI_RMA_PMEM"),
+    (FI_SOURCE_ERR, "FI_SOURCE_ERR"),
+    (FI_SHARED_AV, "FI_SHARED_AV"),
+    (FI_RMA_EVENT, "FI_RMA_EVENT"),
+    (FI_NAMED_RX_CTX, "FI_NAMED_RX_CTX"),
+];
+/// Flags of operations, the default ones of an endpoint included.
+const FLAGS: &Names = &[
+    (FI_TRIGGER, "FI_TRIGGER"),
+    (FI_FENCE, "FI_FENCE"),
+    (FI_COMMIT_COMPLETE, "FI_COMMIT_COMPLETE"),
+    (FI_MATCH_COMPLETE, "FI_MATCH_COMPLETE"),
+];
+
+fn names_of(bits: u64, names: &Names) -> Vec<&'static str> {
+    let found = names.iter().filter(|(bit, _)| bits & bit != 0);
+    found.map(|&(_, name)| name).collect()
+}
+
+/// Logs that something is not supported. Returns `errno`.
+pub fn refuse(what: &str, errno: i32) -> i32 {
+    library::log(&format!("not supported: {what}"));
+    errno
+}
+
+/// Whether all wanted capabilities are among the `supported` ones; logs the others.
+pub fn has(wanted: u64, supported: u64) -> bool {
+    let lacking = wanted & !supported;
+    if lacking != 0 {
+        match names_of(lacking, CAPABILITIES) {
+            names if names.is_empty() => refuse(&format!("capabilities {lacking:#x}"), 0),
+            names => refuse(&names.join(", "), 0),
+        };
+    }
+    lacking == 0
+}
+
+/// Checks the flags of an operation.
+///
+/// # Errors
+/// `EOPNOTSUPP`; the log has the names.
+pub fn check_flags(flags: u64) -> Result<(), i32> {
+    match names_of(flags, FLAGS) {
+        names if names.is_empty() => Ok(()),
+        names => Err(refuse(&names.join(", "), libc::EOPNOTSUPP)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unsupported_bits_have_names() {
+        let caps = FI_MSG | FI_TRIGGER | FI_RMA_EVENT;
+        assert_eq!(names_of(caps, CAPABILITIES), ["FI_TRIGGER", "FI_RMA_EVENT"]);
+        assert!(!has(caps, info::CAPS));
+        assert!(has(info::CAPS, info::CAPS));
+        assert_eq!(check_flags(FI_FENCE), Err(libc::EOPNOTSUPP));
+        assert_eq!(check_flags(FI_DELIVERY_COMPLETE | FI_COMPLETION), Ok(()));
+        let all = CAPABILITIES.iter().fold(0, |all, (bit, _)| all | bit);
+        assert_eq!(all & info::CAPS, 0, "a supported one is listed");
+    }
+}

@@ -1,0 +1,249 @@
+//! Domains: endpoints and the state that they share, behind one lock, and those who sleep until
+//! something moves.
+//!
+//! # Sleep
+//! A caller that finds nothing becomes a *waiter* ([`State::prepare`]): it requests wakes from all
+//! NICs, and sleeps on a wait object without the lock. As long as there are waiters, NICs wake them
+//! for every completion, whoever handles it. Calls of other threads, which may complete operations
+//! without a NIC, wake the waiters that have something to read. A waiter that is awake
+//! ([`State::leave`]) cancels the requests, and so must wake all others, which then look again.
+//! Twice a second all look again in any case, because silent peers are counted in such looks.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use crate::driver::Driver;
+use crate::engine::clock::TICK;
+use crate::engine::shared::Shared;
+use crate::engine::slots::Slab;
+use crate::wait::{Alarm, WaitObject};
+
+/// Maximum number of endpoints of a domain.
+const MOST_ENDPOINTS: usize = 64;
+/// Maximum number of turns in which a caller that is about to sleep makes progress.
+const MOST_TURNS: usize = 8;
+
+/// A domain: the state that its objects share, behind one lock.
+#[derive(Debug)]
+pub struct Domain {
+    state: Mutex<State>,
+    alarm: Arc<Alarm>,
+}
+
+/// What a waiter waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// A completion in the queue of this slot.
+    Queue(usize),
+    /// A change of the counter of this slot.
+    Counter(usize),
+    /// Anything to do.
+    Work,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    awaits: Awaited,
+    object: Arc<WaitObject>,
+}
+
+/// The state behind the lock.
+#[derive(Debug)]
+pub struct State {
+    /// State that the endpoints share.
+    pub shared: Shared,
+    endpoints: Slab<Driver>,
+    /// Consecutive calls without progress.
+    pub idle: u32,
+    waiters: Vec<Waiter>,
+    alarm: Arc<Alarm>,
+}
+
+impl Domain {
+    /// A domain without endpoints.
+    ///
+    /// # Errors
+    /// No descriptor is free.
+    pub fn new() -> io::Result<Self> {
+        let alarm = Arc::new(Alarm::new()?);
+        let state = State {
+            shared: Shared::default(),
+            endpoints: Slab::new(MOST_ENDPOINTS),
+            idle: 0,
+            waiters: Vec::new(),
+            alarm: alarm.clone(),
+        };
+        let state = Mutex::new(state);
+        Ok(Self { state, alarm })
+    }
+
+    /// Takes the lock; `None` if it is poisoned by a panic.
+    pub fn lock(&self) -> Option<MutexGuard<'_, State>> {
+        self.state.lock().ok()
+    }
+
+    /// A new wait object.
+    ///
+    /// # Errors
+    /// No descriptor is free.
+    pub fn wait_object(&self) -> io::Result<WaitObject> {
+        WaitObject::new(&self.alarm)
+    }
+
+    /// Sleeps without the lock until a NIC has work for the program, for `most` at most. For naps
+    /// so short that it does not matter whether somebody else cancels the NICs' wakes.
+    pub fn nap(&self, mut state: MutexGuard<'_, State>, most: Duration) {
+        let is_quiet = state.arm();
+        drop(state);
+        if is_quiet {
+            self.alarm.sleep(most);
+        }
+        if let Some(mut state) = self.lock()
+            && state.waiters.is_empty()
+        {
+            state.disarm();
+        }
+    }
+}
+
+impl State {
+    /// Adds an endpoint and returns its slot; `None` if there is no room.
+    pub fn insert(&mut self, driver: Driver) -> Option<usize> {
+        self.alarm.watch(driver.nic()).ok()?;
+        // Waiters have not requested wakes from this NIC.
+        self.wake_all();
+        self.endpoints.insert(driver)
+    }
+
+    pub fn remove(&mut self, slot: usize) -> Option<Driver> {
+        self.wake_all();
+        let driver = self.endpoints.remove(slot)?;
+        self.alarm.forget(driver.nic());
+        Some(driver)
+    }
+
+    /// The endpoint of a slot, and the shared state.
+    pub fn endpoint(&mut self, slot: usize) -> Option<(&mut Driver, &mut Shared)> {
+        Some((self.endpoints.get_mut(slot)?, &mut self.shared))
+    }
+
+    /// All endpoints, and the shared state, for calls that wait for NICs: waiters lose their wakes
+    /// and look again.
+    pub fn all(&mut self) -> (impl Iterator<Item = &mut Driver>, &mut Shared) {
+        self.wake_all();
+        (self.endpoints.iter_mut(), &mut self.shared)
+    }
+
+    /// Makes progress on everything in flight. Returns whether anything moved.
+    pub fn progress(&mut self) -> bool {
+        let mut moved = false;
+        for driver in self.endpoints.iter_mut() {
+            moved |= driver.progress(&mut self.shared);
+        }
+        self.idle = if moved {
+            0
+        } else {
+            self.idle.saturating_add(1)
+        };
+        if !self.waiters.is_empty() {
+            self.notify();
+        }
+        moved
+    }
+
+    /// Makes all progress that is possible now. Returns whether there may be more.
+    fn progress_all(&mut self) -> bool {
+        (0..MOST_TURNS).all(|_| self.progress())
+    }
+
+    /// To be called after a call that may have completed something, or left work: the waiters would
+    /// not notice.
+    pub fn called(&mut self) {
+        if !self.waiters.is_empty() && self.progress_all() {
+            self.wake_all();
+        }
+    }
+
+    /// Prepares to sleep on a wait object. Returns whether there is nothing to read or to do.
+    pub fn prepare(&mut self, awaits: Awaited, object: &Arc<WaitObject>) -> bool {
+        self.leave(awaits);
+        if self.progress_all() || self.has_news(awaits) {
+            return false;
+        }
+        object.clear();
+        if !self.arm() {
+            return false;
+        }
+        let object = object.clone();
+        self.waiters.push(Waiter { awaits, object });
+        self.alarm.ring_after(TICK);
+        true
+    }
+
+    /// Ends the sleep of a waiter, if it is still one.
+    pub fn leave(&mut self, awaits: Awaited) {
+        if self.waiters.iter().any(|waiter| waiter.awaits == awaits) {
+            self.wake_all();
+        }
+    }
+
+    /// Wakes all waiters, and cancels the NICs' wakes.
+    fn wake_all(&mut self) {
+        if self.waiters.is_empty() {
+            return;
+        }
+        self.waiters
+            .drain(..)
+            .for_each(|waiter| waiter.object.wake());
+        self.alarm.ring_no_more();
+        self.disarm();
+        // They may have slept for long.
+        self.endpoints.iter_mut().for_each(Driver::read_clock);
+    }
+
+    /// Wakes the waiters that have something to read.
+    fn notify(&self) {
+        let with_news = |waiter: &&Waiter| self.has_news(waiter.awaits);
+        self.waiters
+            .iter()
+            .filter(with_news)
+            .for_each(|waiter| waiter.object.wake());
+    }
+
+    fn has_news(&self, awaits: Awaited) -> bool {
+        let shared = &self.shared;
+        match awaits {
+            Awaited::Queue(slot) => shared.queues.get(slot).is_none_or(|queue| queue.has_news()),
+            Awaited::Counter(slot) => {
+                let counter = shared.counters.get(slot);
+                counter.is_none_or(|counter| counter.has_news())
+            }
+            Awaited::Work => false,
+        }
+    }
+
+    /// Requests wakes from all NICs. Returns whether they have nothing yet.
+    fn arm(&mut self) -> bool {
+        let mut is_quiet = true;
+        for driver in self.endpoints.iter_mut() {
+            if driver.endpoint.is_gone() {
+                // It would ring for ever.
+                self.alarm.forget(driver.nic());
+            } else {
+                is_quiet &= driver.arm();
+            }
+        }
+        if !is_quiet && self.waiters.is_empty() {
+            self.disarm();
+        }
+        is_quiet
+    }
+
+    fn disarm(&mut self) {
+        self.endpoints.iter_mut().for_each(Driver::disarm);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! Descriptors on which callers sleep until something may move.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use phitwire_client::Nic;
+use phitwire_client::descriptors::Event;
+
+/// Descriptors that are readable when one of them is.
+fn group(all: &[BorrowedFd<'_>]) -> io::Result<Epoll> {
+    let group = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+    all.iter().try_for_each(|fd| add(&group, fd))?;
+    Ok(group)
+}
+
+fn add(group: &Epoll, fd: impl AsFd) -> io::Result<()> {
+    Ok(group.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, 0))?)
+}
+
+/// Sleeps until one of the descriptors is readable, for `most` at most.
+pub fn sleep<const N: usize>(fds: [BorrowedFd<'_>; N], most: Duration) {
+    let mut all = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+    // After an error, as after a signal, the caller checks again.
+    let _ = ppoll(&mut all, Some(TimeSpec::from_duration(most)), None);
+}
+
+/// What wakes those who sleep in a domain: a NIC that has woken the program or is gone, and a time.
+#[derive(Debug)]
+pub struct Alarm {
+    group: Epoll,
+    timer: TimerFd,
+}
+
+impl Alarm {
+    /// An alarm without NICs.
+    ///
+    /// # Errors
+    /// No descriptor is free; here and below.
+    pub fn new() -> io::Result<Self> {
+        let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
+        let group = group(&[timer.as_fd()])?;
+        Ok(Self { group, timer })
+    }
+
+    pub fn watch(&self, nic: &Nic) -> io::Result<()> {
+        add(&self.group, nic.fd())?;
+        add(&self.group, nic.socket())
+    }
+
+    /// Ends [`Self::watch`]. The NIC's process also holds the descriptors, so that closing them
+    /// would not suffice.
+    pub fn forget(&self, nic: &Nic) {
+        for fd in [nic.fd(), nic.socket()] {
+            // The only failure is that it has been forgotten already.
+            let _ = self.group.delete(fd);
+        }
+    }
+
+    /// Rings after this time, too, once.
+    pub fn ring_after(&self, time: Duration) {
+        let after = Expiration::OneShot(TimeSpec::from_duration(time));
+        let set = self.timer.set(after, TimerSetTimeFlags::empty());
+        debug_assert!(set.is_ok(), "a valid time");
+    }
+
+    /// Cancels [`Self::ring_after`].
+    pub fn ring_no_more(&self) {
+        let unset = self.timer.unset();
+        debug_assert!(unset.is_ok(), "a timer");
+    }
+
+    /// Sleeps until the alarm rings, for `most` at most.
+    pub fn sleep(&self, most: Duration) {
+        sleep([self.group.0.as_fd()], most);
+    }
+}
+
+/// The wait object of a completion queue or a counter: readable when it was woken, or the alarm of
+/// its domain rings.
+#[derive(Debug)]
+pub struct WaitObject {
+    event: Event,
+    group: Epoll,
+}
+
+impl WaitObject {
+    pub fn new(alarm: &Alarm) -> io::Result<Self> {
+        let event = Event::new()?;
+        let group = group(&[event.as_fd(), alarm.group.0.as_fd()])?;
+        Ok(Self { event, group })
+    }
+
+    pub fn wake(&self) {
+        self.event.wake();
+    }
+
+    pub fn clear(&self) {
+        self.event.clear();
+    }
+
+    /// Sleeps until it is readable, for `most` at most.
+    pub fn sleep(&self, most: Duration) {
+        sleep([self.as_fd()], most);
+    }
+}
+
+impl AsFd for WaitObject {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.group.0.as_fd()
+    }
+}
