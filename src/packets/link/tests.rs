@@ -143,8 +143,8 @@ fn a_link_has_the_lanes_of_its_machine() {
     pair.wires[A].noisy_lanes = 0b1000;
     pair.wires[A].noise_of = 100;
     pair.exchange(4_000, Duration::from_ms(60_000));
-    assert_eq!(pair.ends[B].lcb.rx_lanes(), 0b0111);
-    assert_eq!(pair.ends[A].lcb.rx_lanes(), 0b1111);
-    let retries = pair.ends[B].lcb.lane_retries();
+    assert_eq!(pair.ends[A].lcb.rx_lanes(), 0b0111);
+    assert_eq!(pair.ends[B].lcb.rx_lanes(), 0b1111);
+    let retries = pair.ends[A].lcb.lane_retries();
     assert!(retries[3] > 3 && retries[..3] == [0; 3], "{retries:?}");
 }

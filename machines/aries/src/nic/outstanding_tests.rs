@@ -236,6 +236,11 @@ fn every_slot_is_in_exactly_one_list() {
 fn ids_say_what_the_way_of_a_deterministic_request_depends_on() {
     let mut table = fresh(MAX_OUTSTANDING);
     let line = |number: u64| number * Lines::BYTES;
+    let at = |offset| {
+        let posted = Time::from_ns(1);
+        let entry = entry_at(offset);
+        Pending::new(PendingEntry { posted, ..entry }, Landing::NONE)
+    };
     let hashed = table.begin(at(line(5)), Routing::MinHash).0;
     assert_eq!(Lines::of(hashed.bits()), Some(Lines::hash(line(5))));
     let same = (0..)

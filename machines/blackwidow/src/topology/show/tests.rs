@@ -47,7 +47,8 @@ fn svg_draws_every_node_once_and_stays_inside() {
             "{name}"
         );
     }
-    assert_eq!(text.matches("<path").count(), 9);
+    let (links, legend) = (9, 2);
+    assert_eq!(text.matches("<path").count(), links + legend);
     assert_eq!(text.matches('<').count(), text.matches('>').count());
 }
 
