@@ -34,7 +34,8 @@ IS_LONG = os.environ.get("PHITWIRE_LONG", "0") != "0"
 FULL_RATE = re.compile(r"(phitwire-msgrate (?:(?!--rate)[^|&;])*--seconds) 1(?![\d.])")
 NUMBER = r"\d[\d,.']*"
 # What `msgrate` says of a host that is too busy, on standard error: it depends on the host and not on the page.
-BUSY_HOST = re.compile(r"\d+ process(?:es)? did not run for more than 50 ms at a time, ")
+BUSY_HOST = re.compile(
+    r"\d+ process(?:es)? did not run for more than 50 ms at a time, |[\d.]+ s were spent waiting for the last answers")
 UNIT = r"(?:[ ]?(?:[numµk]?s|[kMGT]?i?B|[kMG]|[kMG]b/s|KiB|MiB|GiB)(?![\w/]))"
 
 
