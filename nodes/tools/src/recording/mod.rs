@@ -22,8 +22,6 @@ mod tests;
 
 pub use encoder::{Encoder, EndMoment, Moment, NodeMoment};
 pub use file::{FileError, Recording, Writer, read};
-pub use header::{
-    Clock, EndField, Event, Header, Source,
-};
+pub use header::{Clock, EndField, Event, Header, Source};
 pub use lab::{header_of, moment_of};
 pub use state::{Line, State};

@@ -12,7 +12,7 @@ mod record;
 pub(crate) mod sweep;
 mod threads;
 
-pub use measure::measure;
 pub(crate) use measure::Measured;
+pub use measure::measure;
 pub(crate) use record::Record;
 pub use threads::Threads;
