@@ -11,6 +11,7 @@
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::yield_now;
 use std::time::Duration;
 
 use crate::driver::Driver;
@@ -99,10 +100,15 @@ impl Domain {
         if is_quiet {
             self.alarm.sleep(most);
         }
-        if let Some(mut state) = self.lock()
-            && state.waiters.is_empty()
-        {
+        let Some(mut state) = self.lock() else {
+            return;
+        };
+        if state.waiters.is_empty() {
             state.disarm();
+        } else {
+            // The alarm rings until a waiter has looked: let it.
+            drop(state);
+            yield_now();
         }
     }
 }

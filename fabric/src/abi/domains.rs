@@ -252,9 +252,10 @@ unsafe extern "C" fn query_atomic(
 ) -> c_int {
     answer_int(|| {
         let form = match flags {
-            flags if flags & FI_COMPARE_ATOMIC != 0 => Form::Compare,
-            flags if flags & FI_FETCH_ATOMIC != 0 => Form::Fetch,
-            _ => Form::Write,
+            0 => Form::Write,
+            FI_FETCH_ATOMIC => Form::Fetch,
+            FI_COMPARE_ATOMIC => Form::Compare,
+            _ => return Err(libc::EOPNOTSUPP),
         };
         let (size, count) = elements_of(datatype, op, form)?;
         // SAFETY: the caller passes a valid pointer for the result, or null.
@@ -274,5 +275,37 @@ pub fn elements_of(datatype: c_int, op: c_int, form: Form) -> Result<(usize, usi
     match size_of_type(datatype) {
         Some(size) if is_valid(datatype, op, form) => Ok((size, MOST_ELEMENT_BYTES / size)),
         _ => Err(libc::EOPNOTSUPP),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(datatype: c_int, op: c_int, flags: u64) -> Result<(usize, usize), c_int> {
+        let mut attr = AtomicAttr { count: 0, size: 0 };
+        // SAFETY: the call uses no domain, and the result is valid.
+        let answer = unsafe { query_atomic(std::ptr::null_mut(), datatype, op, &mut attr, flags) };
+        match answer {
+            0 => Ok((attr.size, attr.count)),
+            errno => Err(errno),
+        }
+    }
+
+    #[test]
+    fn exactly_what_is_supported_is_reported() {
+        const NONE: Result<(usize, usize), c_int> = Err(-libc::EOPNOTSUPP);
+        let (int32, double, int8, int128) = (4, 9, 0, 14);
+        let (sum, bxor, read, cswap) = (2, 9, 10, 12);
+        assert_eq!(query(int32, sum, 0), Ok((4, MOST_ELEMENT_BYTES / 4)));
+        assert_eq!(query(double, sum, 0), Ok((8, MOST_ELEMENT_BYTES / 8)));
+        assert_eq!(query(double, bxor, 0), NONE);
+        assert_eq!(query(int8, sum, 0), NONE);
+        assert_eq!(query(int128, sum, 0), NONE);
+        assert_eq!(query(int32, read, 0), NONE);
+        assert!(query(int32, read, FI_FETCH_ATOMIC).is_ok());
+        assert_eq!(query(int32, cswap, FI_FETCH_ATOMIC), NONE);
+        assert!(query(double, cswap, FI_COMPARE_ATOMIC).is_ok());
+        assert_eq!(query(int32, sum, FI_TAGGED), NONE, "tagged memory");
     }
 }

@@ -88,6 +88,7 @@ unsafe extern "C" fn close_queue(fid: *mut c_void) -> c_int {
         let own = unsafe { PartObject::take(fid) }.own;
         within(&own.domain, |state| {
             state.shared.queues.remove(own.slot);
+            state.leave(Awaited::Queue(own.slot));
             Ok(())
         })
     })
@@ -308,6 +309,7 @@ unsafe extern "C" fn close_counter(fid: *mut c_void) -> c_int {
         let own = unsafe { PartObject::take(fid) }.own;
         within(&own.domain, |state| {
             state.shared.counters.remove(own.slot);
+            state.leave(Awaited::Counter(own.slot));
             Ok(())
         })
     })

@@ -51,7 +51,7 @@ impl Plan {
             return net.nodes[message.from].is_ended;
         };
         let op = Op {
-            is_delivery: number % 3 == 0,
+            is_delivery: number.is_multiple_of(3),
             ..op(SEND | number, FI_SEND | FI_TAGGED)
         };
         let with = (Some(message.tag), Some(number as u64));
