@@ -145,7 +145,10 @@ fn transfer(vc: Vc, packet: &[Phit]) -> Result<Transfer, DecodeError> {
             let (dest, response) = decode_response(packet)?;
             let done = Transfer::new(dest, Kind::Done, 0);
             let (transfer, tid) = match response {
-                Response::WriteDone { tid, status } if status == Status::Done => (done, tid),
+                Response::WriteDone {
+                    tid,
+                    status: Status::Done,
+                } => (done, tid),
                 Response::ReadData { tid, len, data } => {
                     (done.with(&data[..usize::from(len)]), tid)
                 }
