@@ -55,8 +55,8 @@ impl Place {
         })
     }
 
-    /// The source address of endpoints that are not open yet. It names the door, since a NIC assigns
-    /// the rest of an address when it attaches a program; address vectors reject it.
+    /// The source address of endpoints that are not open yet. It names the door, since a NIC
+    /// assigns the rest of an address when it attaches a program; address vectors reject it.
     pub fn source(&self) -> [u8; Address::BYTES] {
         let [a, b, c, d, e, f, g, _] = hash(&self.door).to_le_bytes();
         [a, b, c, Address::OF_A_DOOR, d, e, f, g]

@@ -167,11 +167,12 @@ fabtest_three() {
 }
 part_fabtests() {
     [[ -d ${PHITWIRE_FABTESTS:-/none}/bin ]] || { skip "fabtests" "PHITWIRE_FABTESTS is not a directory with libfabric's fabtests"; return; }
-    local kind program arguments
+    local kind program arguments usage
     while read -r kind program arguments; do
         [[ $kind != \#* && -x $PHITWIRE_FABTESTS/bin/$program ]] || continue
         # 1.17 has another name for the option of fi_multinode.
-        [[ $program != fi_multinode ]] || "$PHITWIRE_FABTESTS/bin/$program" -h 2>&1 | grep -q -- '^-x' || arguments=${arguments/-x/-C}
+        usage=$("$PHITWIRE_FABTESTS/bin/$program" -h 2>&1) || true
+        [[ $program != fi_multinode || $usage == *"-x <xfer_mode>"* ]] || arguments=${arguments/-x/-C}
         (( ++port ))
         # shellcheck disable=SC2086  # a list
         check "$program $arguments" fabtest "$kind" "$program" $arguments
