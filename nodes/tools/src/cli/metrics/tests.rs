@@ -30,6 +30,7 @@ fn sample() -> (String, Sample) {
     });
     let link = &mut router.links[0];
     (link.rtt_ns, link.heard_ms, link.credits) = (Some(2_000), Some(5), vec![9, 9]);
+    link.lane_retries = vec![0; 3];
     let port = router.links[0].port;
     for (name, value) in [
         (format!("port{port}.tx_frames"), 5),
