@@ -57,7 +57,8 @@ pub trait Network: Any + fmt::Debug + Same {
     /// The description, from which [`read`] makes the same network.
     fn write(&self) -> String;
 
-    /// The mistakes that `effort` finds, and whether all packets were followed to their ends.
+    /// Returns the mistakes that `effort` finds, and whether every packet was followed to its
+    /// destination.
     fn judge(&self, effort: Effort) -> (Mistakes, bool);
 
     /// Tables of at most `rows` rows each.

@@ -19,8 +19,8 @@ pub(crate) type Line = (u16, u32);
 struct Place {
     /// The latest block of which a line has arrived.
     newest: u32,
-    /// Lines of block `newest` that have arrived. Damaged lines count too, so that the block is
-    /// judged.
+    /// Lines of block `newest` that have arrived. Damaged lines count too, so that a damaged block
+    /// also completes and is checked.
     came: u32,
     /// Whether the final line, which announces the complete block, arrived before other lines.
     is_awaited: bool,

@@ -127,6 +127,10 @@ impl<E: TransferEnd> TransferNic<E> {
             );
             assert!(!E::MESSAGES || MESSAGE_BYTES <= most);
             assert!(E::ABILITIES.get_unit > 0);
+            assert!(
+                E::REQUEST_QUEUE == 0 || E::REQUESTS.is_some(),
+                "requests that wait need a channel of their own"
+            );
         }
         Self {
             completions: Completions::new(config.outstanding),

@@ -54,7 +54,7 @@ pub trait TransferEnd: Debug + Default + Send + Sync + 'static {
     /// other. The NIC then reads no request for whose reply it has no room.
     const REQUESTS: Option<usize> = None;
 
-    /// The port for requests to `address`, if there are `ports`.
+    /// Selects one of `ports` ports for requests to `address`.
     #[inline]
     fn port_of(address: u64, ports: usize) -> usize {
         let _ = (address, ports);

@@ -124,11 +124,11 @@ unsafe fn named(node: *const c_char) -> Option<[u8; Address::BYTES]> {
     Some(address.to_bytes())
 }
 
-/// Sets the source address, and the destination's if there is one: those that the call names,
-/// otherwise those of the hints. The default source is the door.
+/// Sets the source address and, if one is given, the destination address. Addresses of the call
+/// take precedence over those of the hints; the source defaults to the door.
 ///
 /// # Safety
-/// `info` is libfabric's, and addresses of the hints have the length that they state.
+/// `info` was allocated by libfabric, and the hints' addresses are as long as they state.
 unsafe fn set_addresses(
     info: &mut Info,
     hints: Option<&Info>,

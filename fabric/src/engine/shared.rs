@@ -227,8 +227,8 @@ impl Op {
         self.flags & (FI_RECV | FI_REMOTE_WRITE) != 0
     }
 
-    /// Whether this is an injected message, for whose end no program waits. (A program waits for
-    /// the end of all its writes to remote memory.)
+    /// Whether this is an injected message, whose completion no program waits for. (Programs wait
+    /// for all their writes to remote memory.)
     pub(super) const fn is_injected(&self) -> bool {
         self.context == 0 && !self.tells && self.flags & FI_SEND != 0
     }

@@ -112,12 +112,12 @@ pub fn open_header(word: u64) -> (u64, Repair) {
     let (syndrome, odd) = (found & 0x3f, found >> 6 != 0);
     match (syndrome, odd) {
         (_, false) => (information, Repair::Hopeless),
-        // The wrong bit is the parity, or a bit of the code.
         (syndrome, true) if !syndrome.is_power_of_two() && syndrome != 0 => {
             // Convert the position to a bit index: positions skip the powers of two.
             let bit = syndrome - 1 - u64::from(64 - syndrome.leading_zeros());
             (information ^ 1 << bit, Repair::Corrected)
         }
+        // The flipped bit is the parity or a bit of the code: the information is intact.
         (_, true) => (information, Repair::Corrected),
     }
 }

@@ -86,7 +86,7 @@ pub(super) const fn max_packets<P: Packet>(bytes: usize) -> usize {
     bytes.saturating_sub(frame_len::<P>(0)) / packet_bytes::<P>()
 }
 
-/// The check over header and control.
+/// The checksum of header and control.
 fn check(frame: &[u8], control: &[u8]) -> [u8; CHECK_BYTES] {
     // A control of 88 bytes is a whole number of words, or is padded to 90.
     const MOST: usize = HEADER_BYTES + control_bytes(MAX_VCS, Lanes::new(3, 24));

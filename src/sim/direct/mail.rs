@@ -158,7 +158,7 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Begins a mail in `out`, whose contents are lost.
+    /// Clears `out` and begins a mail in it.
     pub fn begin(out: &'a mut Vec<u8>, kind: Kind, address: Address) -> Self {
         out.clear();
         out.extend(MAGIC);

@@ -53,8 +53,8 @@ pub enum Harm<Own> {
         /// In netem's syntax.
         words: String,
     },
-    /// Some frames of both directions arrive a second time, unchanged and late, until after the
-    /// last harm.
+    /// Some frames of both directions arrive a second time, unchanged and late. Stays active until
+    /// after the last harm.
     LateCopies {
         link: u32,
         percent: u32,

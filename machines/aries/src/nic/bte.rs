@@ -346,8 +346,7 @@ impl BlockTransferEngine {
         started
     }
 
-    /// Sends one packet of the next send that has left its channel, if there is one. Returns
-    /// whether there was one.
+    /// Sends a packet of the next send that has left its channel. Returns whether it sent one.
     fn step_taken(
         &mut self,
         now: Time,

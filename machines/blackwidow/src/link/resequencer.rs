@@ -12,7 +12,6 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// The head of `packet`.
     pub const fn head_of(packet: u64) -> Self {
         Self { packet, offset: 0 }
     }

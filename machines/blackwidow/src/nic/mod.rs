@@ -94,6 +94,7 @@ pub struct Register {
 pub enum MaintenanceError {
     #[error("port {0} does not exist")]
     Port(PortId),
+    /// Nothing queues here: repeat the call. A loaded link may have no room for long.
     #[error("the link has no room for the packet")]
     NoRoom,
     #[error("the packet is no request, or its route has too many hops")]

@@ -90,8 +90,8 @@ fn packet(dest: u16, phits: usize) -> impl Iterator<Item = Phit> {
     packet.into_iter()
 }
 
-/// Phits per cycle and output of the column, measured over `cycles`, from `degree` ports of the row
-/// to the same number of ports of the column.
+/// Throughput in phits per cycle and output of the column, measured over `cycles`, when `degree`
+/// ports of the row send to as many ports of the column.
 ///
 /// # Panics
 /// If `degree` exceeds the row's ports, or packets are shorter than 4 phits.

@@ -4,11 +4,11 @@
 //! one long row of integers: [`END_FIELDS`] per link end, [`NODE_FIELDS`] per node, then the
 //! contents of a node's stages once the node has reported them. A line lists which numbers changed
 //! since the previous line, and by how much. So counters and gauges are written alike, idle numbers
-//! cost nothing, and a reader can also step backwards. Texts are represented by numbers of a
-//! growing table.
+//! cost nothing, and a reader can also step backwards. Strings are indices
+//! into a table that grows with the recording.
 //!
-//! In a file (`.phitrec`), header and lines are JSON, one per line, compressed by gzip. The writer
-//! flushes now and then, so that a truncated file can be read up to the cut ([`read`]). The live
+//! In a file (`.phitrec`), header and lines are JSON, one per line, gzip-compressed. The writer
+//! flushes periodically, so that a truncated file can be read up to the cut ([`read`]). The live
 //! view sends its page the same lines and nothing else ([`crate::view`]).
 
 mod encoder;

@@ -90,7 +90,7 @@ impl Wires {
 }
 
 impl Actions {
-    /// The actions that this process can take on a lab, with the scripts in that directory, if any.
+    /// The actions that this process can take on a lab, using the scripts in `scripts`, if any.
     ///
     /// # Errors
     /// If the lab does not exist.

@@ -21,8 +21,8 @@ pub(super) fn write(links: &mut Vec<LinkFrames>, mail: &mut Vec<u8>, address: Ad
     writer.finish();
 }
 
-/// Reads the frames of a mail, which were sent from `since` to `until`, inclusive. `leads_here`:
-/// whether a link leads from the sender to this end here.
+/// Reads the frames of a mail, all sent between `since` and `until`, inclusive. `leads_here`
+/// returns whether an end of a link receives from the sender.
 ///
 /// # Errors
 /// See [`MailError`].

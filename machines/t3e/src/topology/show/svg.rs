@@ -49,7 +49,7 @@ pub fn svg(torus: &Torus) -> Result<String, TooLarge> {
     Ok(of_planes(torus, &(0..planes(torus)), &summary(torus)))
 }
 
-/// One plane of the torus as an SVG document, in the same style.
+/// One plane of the torus as an SVG document, in the style of [`svg`].
 pub(super) fn plane(torus: &Torus, z: usize) -> String {
     let title = title_of_part(&summary(torus), format_args!("plane Z {z}"));
     of_planes(torus, &(z..z + 1), &title)
