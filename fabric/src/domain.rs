@@ -179,6 +179,8 @@ impl State {
         }
         object.clear();
         if !self.arm() {
+            // Clearing may have taken the wake of another thread that sleeps on this object.
+            object.wake();
             return false;
         }
         let object = object.clone();

@@ -175,7 +175,12 @@ unsafe extern "C" fn write(
         if !own.is_writable {
             return Err(libc::EINVAL);
         }
-        own.write(event, std::slice::from_raw_parts(from.cast(), len))?;
+        let data = match len {
+            0 => &[],
+            _ if from.is_null() => return Err(libc::EINVAL),
+            _ => std::slice::from_raw_parts(from.cast(), len),
+        };
+        own.write(event, data)?;
         Ok(len as isize)
     })
 }
