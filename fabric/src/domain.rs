@@ -1,11 +1,11 @@
-//! Domains: endpoints and the state that they share, behind one lock, and those who sleep until
-//! something moves.
+//! Domains: endpoints and the state that they share, behind one lock, and callers that sleep until
+//! there is progress.
 //!
 //! # Sleep
 //! A caller that finds nothing becomes a *waiter* ([`State::prepare`]): it requests wakes from all
 //! NICs, and sleeps on a wait object without the lock. As long as there are waiters, NICs wake them
-//! for every completion, whoever handles it. Calls of other threads, which may complete operations
-//! without a NIC, wake the waiters that have something to read. A waiter that is awake
+//! for every completion, even one that another caller handles. Other threads may complete operations
+//! without a NIC; their calls wake the waiters that then have something to read. A waiter that is awake
 //! ([`State::leave`]) cancels the requests, and so must wake all others, which then look again.
 //! Twice a second all look again in any case, because silent peers are counted in such looks.
 
@@ -114,7 +114,7 @@ impl Domain {
 }
 
 impl State {
-    /// Adds an endpoint and returns its slot; `None` if there is no room.
+    /// Adds an endpoint and returns its slot, or `None` if all are in use.
     pub fn insert(&mut self, driver: Driver) -> Option<usize> {
         self.alarm.watch(driver.nic()).ok()?;
         // Waiters have not requested wakes from this NIC.

@@ -29,7 +29,7 @@ pub fn sleep<const N: usize>(fds: [BorrowedFd<'_>; N], most: Duration) {
     let _ = ppoll(&mut all, Some(TimeSpec::from_duration(most)), None);
 }
 
-/// What wakes those who sleep in a domain: a NIC that has woken the program or is gone, and a time.
+/// Wakes sleepers of a domain: a NIC that has woken the program or is gone, and a timer.
 #[derive(Debug)]
 pub struct Alarm {
     group: Epoll,

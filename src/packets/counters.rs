@@ -25,7 +25,7 @@ pub enum Count {
     Unknown,
     /// A reply does not fit its request, which keeps waiting.
     Mismatched,
-    /// An arrived packet is no transfer.
+    /// An arrived packet holds no transfer.
     Malformed,
     /// An arrived transfer is addressed to another NIC.
     Misrouted,

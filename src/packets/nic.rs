@@ -115,8 +115,9 @@ impl<E: TransferEnd> TransferNic<E> {
     /// A NIC whose links begin to train at `now`.
     ///
     /// # Panics
-    /// If there is no link, or `outstanding` is 0 or above
-    /// [`MOST_OUTSTANDING`](Self::MOST_OUTSTANDING); configurations are checked earlier.
+    /// Without links, with more memory than
+    /// [`MAX_MEMORY_BYTES`](crate::nic::memory::MAX_MEMORY_BYTES), or if `outstanding` is 0 or above
+    /// [`MOST_OUTSTANDING`](Self::MOST_OUTSTANDING). Descriptions of networks are checked earlier.
     pub fn new(config: TransferNicConfig<ConfigOf<E>>, now: Time) -> Self {
         const {
             let most = E::ABILITIES.max_size as usize;

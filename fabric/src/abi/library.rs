@@ -54,7 +54,7 @@ pub fn text(text: &CStr) -> *mut c_char {
     unsafe { libc::strdup(text.as_ptr()) }
 }
 
-/// A copy of bytes, for libfabric to free; null if there is no memory.
+/// Copies bytes into memory that libfabric frees. Returns null if none is left.
 pub fn copy(from: &[u8]) -> *mut c_void {
     // SAFETY: the new memory is as long as the bytes.
     unsafe {

@@ -258,12 +258,12 @@ fn trace_answer(device: &mut dyn Device, now: Time, request: Request) -> Result<
     done()
 }
 
-/// The reply to a request that has no other.
+/// The reply to a request without a result.
 fn done() -> Result<Value, Failure> {
     Ok(json!({}))
 }
 
-/// The reply while there is no result yet.
+/// The reply to a request whose result is not available yet.
 fn pending() -> Result<Value, Failure> {
     Ok(json!({ "pending": true }))
 }

@@ -97,7 +97,7 @@ pub enum MaintenanceError {
     /// Nothing queues here: repeat the call. A loaded link may have no room for long.
     #[error("the link has no room for the packet")]
     NoRoom,
-    #[error("the packet is no request, or its route has too many hops")]
+    #[error("the packet is not a request, or its route has too many hops")]
     Route,
 }
 
