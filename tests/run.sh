@@ -233,6 +233,7 @@ checks() {
 # rootless.sh is a failure here, so that it cannot cause skips. All packages are built together: building some at a time
 # would change features of shared libraries, and rebuild these.
 cargo_test=(cargo test --workspace --locked --no-fail-fast --features "$TESTING")
+[[ ${PHITWIRE_LONG:-0} == 0 ]] || cargo_test+=(-- --include-ignored)
 cargo_tests() {
     local host status=0
     if ! phw_is_root || phw_cargo_user >/dev/null; then

@@ -103,6 +103,20 @@ fn waits_are_bounded_past_saturation() {
     }
 }
 
+/// On the largest published torus, the waits multiply over more merges: 10,428 clocks with channels
+/// assigned to balance their load, and 32,916 with those assigned by time of crossing. A source may
+/// therefore send nothing in a window of 8,000 clocks, and sends again later.
+#[test]
+#[ignore = "takes minutes; run by --long"]
+fn waits_on_8x16x16_are_bounded_past_saturation() {
+    for (options, most) in [(&ALL[0], 12_000), (&ALL[2], 40_000)] {
+        let full = config("uniform", 1_000_000);
+        let mut simulation = direct(&torus("8x16x16"), &full, options, 1);
+        let longest = waits(&mut simulation, 80_000).longest();
+        assert!((8_000..most).contains(&longest), "{options:?} {longest}");
+    }
+}
+
 /// In a ring whose packets all change channels at one dateline, VC0 is a chain of full buffers, and
 /// each router gives half of the remaining rate to its own processor. A source n nodes from the end
 /// of the chain gets 2^-n of the rate and waits 2^n times as long, which is unfair but no
