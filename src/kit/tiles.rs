@@ -48,8 +48,12 @@ macro_rules! numbered {
             }
             /// Number of the buffer, below tiles times virtual channels times eight.
             pub const fn index(self) -> usize {
-                debug_assert!((self.0 as usize) < TILES * VCS * COLUMNS);
-                self.0 as usize % (TILES * VCS * COLUMNS)
+                let index = self.0 as usize;
+                assert!(
+                    index < TILES * VCS * COLUMNS,
+                    "a buffer's number from state is out of range"
+                );
+                index
             }
             pub const fn vc(self) -> usize {
                 self.0 as usize / COLUMNS % VCS
