@@ -79,6 +79,12 @@ pub enum ProbeError {
     /// Too many requests are outstanding or waiting for the link.
     #[error("too many requests are outstanding; try again")]
     Full,
+    /// The NIC was restarted and sends nothing yet.
+    #[error(
+        "the NIC was restarted, and sends nothing before answers to its earlier requests can no \
+         longer be mistaken for new ones: 2 s, or 1/10 of the request timeout; try again"
+    )]
+    Early,
     /// The machine does not support the operation, or its memory has no such address.
     #[error("no operation with this length and address")]
     Impossible,

@@ -33,6 +33,7 @@ impl<E: TransferEnd> Probes for TransferNic<E> {
         let name = self.post_for(now, &asked, Asker::Probe);
         let name = name.map_err(|error| match error {
             PostError::NotHere => ProbeError::Impossible,
+            PostError::TooMany if !self.side.outstanding.slab.is_open() => ProbeError::Early,
             PostError::TooMany | PostError::NoRoom => ProbeError::Full,
         })?;
         Ok(Probe {

@@ -4,6 +4,7 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 
 t_up loopback quickstart --loopback
+check "a ping right after it came up waits until the NIC sends" "$PHITWIRE_BIN_DIR/phitwire" ping --lab "$LAB" -c 1 nic0 nic7
 check "status.sh is content" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
 rate_case "messages over loopback ports" 1000 --seconds 0.5
 check_fails "impair.sh says that nothing can be impaired there" "loopback" \

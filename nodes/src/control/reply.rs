@@ -72,6 +72,8 @@ pub enum Code {
     NotUnderstood,
     /// The request, or its reply, is too long for a line.
     TooLong,
+    /// A NIC that was restarted cannot send yet; it soon can.
+    Early,
     /// A reason that this client does not know.
     #[serde(other)]
     Other,

@@ -2,6 +2,7 @@
 
 use phitwire::chip::RegisterError;
 use phitwire::device::{Device, DeviceError, RegisterName, capability};
+use phitwire::nic::ProbeError;
 use phitwire::node::PortId;
 use phitwire::time::{Duration, Time};
 use serde::Serialize;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use super::LiveDevice;
 use crate::clock;
 use crate::control::server::ClientId;
-use crate::control::{ProbeReport, Refusal, Register, Request, WatchedReport};
+use crate::control::{Code, ProbeReport, Refusal, Register, Request, WatchedReport};
 use crate::holding;
 
 /// Longest time for which one command quiesces a router, in milliseconds.
@@ -64,7 +65,11 @@ pub(super) enum Failure {
 
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
-        failure.to_string().into()
+        let text = failure.to_string();
+        match failure {
+            Failure::Device(DeviceError::Probe(ProbeError::Early)) => Self::new(Code::Early, text),
+            _ => text.into(),
+        }
     }
 }
 

@@ -14,6 +14,9 @@ use phitwire::time::Time;
 impl Interface {
     pub(crate) fn probe(&mut self, now: Time, spec: &ProbeSpec) -> Result<Probe, ProbeError> {
         self.requester.outstanding.slab.advance(now);
+        if !self.requester.outstanding.slab.is_open() {
+            return Err(ProbeError::Early);
+        }
         if !self.requester.has_room(Share::User) {
             return Err(ProbeError::Full);
         }

@@ -9,7 +9,8 @@ use super::interface::{Interface, Owner};
 use super::packet_buf::PacketBuf;
 use super::test_bench::*;
 use super::*;
-use phitwire::nic::Incarnation;
+use phitwire::nic::traffic_spec::Operation;
+use phitwire::nic::{Incarnation, ProbeError, ProbeSpec};
 use phitwire::rng::Rng;
 use phitwire::time::{Duration, Time};
 
@@ -26,6 +27,16 @@ fn born(now: Time) -> Interface {
     // The deadline is the time from which the NIC may send requests.
     let opens = nic.next_deadline().unwrap_or(now);
     assert!(opens <= now + Duration::from_ms(2_000));
+    let probe = ProbeSpec {
+        to: 1,
+        op: Operation::Put,
+        bytes: 8,
+        address: 0,
+        ordered: false,
+    };
+    if opens > now {
+        assert_eq!(nic.probe(now, &probe).err(), Some(ProbeError::Early));
+    }
     nic.advance(opens);
     nic
 }

@@ -12,7 +12,7 @@ use phitwire::nic::{Operation, ProbeEnd, ProbeOutcome, ProbeSpec};
 use phitwire::time::Time;
 use phitwire::trace::Flow;
 use phitwire_nodes::control::{
-    self, Client, ClientError, NodeInfo, ProbeReport, Request, WatchedReport,
+    self, Client, ClientError, Code, NodeInfo, ProbeReport, Request, WatchedReport,
 };
 use phitwire_nodes::nearest::nearest;
 use phitwire_nodes::run_dir::LabDir;
@@ -28,6 +28,8 @@ const HOLD: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Interval of polls for the response to the probe.
 const LOOK: Duration = Duration::from_millis(1);
+/// Interval of attempts to send from a NIC that cannot send yet.
+const EARLY: Duration = Duration::from_millis(20);
 /// Tolerated error of the offset between two processes' clocks, in picoseconds: a process may be
 /// interrupted between reading two clocks.
 const SLACK_PS: u64 = 2_000_000_000;
@@ -195,15 +197,30 @@ pub fn send(
     limit: Duration,
     is_over: &dyn Fn() -> bool,
 ) -> miette::Result<Sent> {
-    let report = begin(client, nic, spec)?;
+    let report = begin(client, nic, spec, is_over)?;
     end(client, nic, report, limit, is_over)
 }
 
-fn begin(client: &mut Client, nic: &str, spec: &ProbeSpec) -> miette::Result<ProbeReport> {
-    let answer = client.ask(&Request::Probe(spec.clone()));
-    let answer = answer.map_err(|error| miette!("{nic}: {error}"))?;
+/// Starts a probe; waits for a NIC that was restarted and cannot send yet.
+fn begin(
+    client: &mut Client,
+    nic: &str,
+    spec: &ProbeSpec,
+    is_over: &dyn Fn() -> bool,
+) -> miette::Result<ProbeReport> {
+    let answer = loop {
+        match client.ask(&Request::Probe(spec.clone())) {
+            Err(error) if is_early(&error) && !is_over() => thread::sleep(EARLY),
+            answer => break answer.map_err(|error| miette!("{nic}: {error}"))?,
+        }
+    };
     let malformed = |error| miette!("{nic}: malformed answer: {error}");
     ProbeReport::deserialize(answer).map_err(malformed)
+}
+
+fn is_early(error: &ClientError) -> bool {
+    let code = error.refusal().and_then(|refusal| refusal.code);
+    code == Some(Code::Early)
 }
 
 /// Waits for the end of a probe, up to `limit` or until `is_over`.
@@ -263,7 +280,7 @@ pub fn trace(
             notes.push(format!("{name} does not record packets: {error}"));
         }
     }
-    let sent = begin(&mut client, from, &spec).and_then(|report| {
+    let sent = begin(&mut client, from, &spec, &|| false).and_then(|report| {
         // Request the records soon, before other packets between the two NICs evict those of this
         // packet.
         let identity = report.probe.identity;
