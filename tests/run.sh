@@ -21,7 +21,8 @@
 # both kinds of links; faults of runs, dead wires, IP and frame sizes on each machine, link and engine instead of one of
 # them; all ready-made topologies; labs of 256 processors, of three groups for MPI and IP; commands of the README and of
 # the guide at full length; stops of every length and kind; routes of every kind after each failure on Aries; and a soak
-# of the first 200 seeds of all families, whose ordinary tests leave out the longest cases.
+# of the first 200 seeds of all families, whose ordinary tests leave out the longest cases; and the image of the
+# Containerfile.
 #
 # A case that fails next to others and passes in a second run of its file, alone, is flaky, which is a defect: the
 # summary names it. The cases of the first run are numbered but not counted. More than two flaky files fail the run.

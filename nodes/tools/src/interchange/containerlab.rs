@@ -40,7 +40,7 @@ pub(super) fn write(graph: &Graph) -> Export {
     }
     let left_out = vec![
         format!("save the description next to this file as {title}.toml"),
-        "the image phitwire:latest must contain the phitwire command".to_owned(),
+        "make the image phitwire:latest with netns-scripts/Containerfile".to_owned(),
     ];
     Export { text, left_out }
 }
