@@ -51,20 +51,31 @@ decided() {
 posted() { t_ctl all stats --json | jq '[to_entries[] | select(.key | startswith("nic")) | .value.puts_posted] | min'; }
 have_posted() { (( $(posted) >= $1 )); }
 
-# live FILE PATTERN RATE SECONDS [options]: runs the lab at that rate and writes to FILE.share what its routers decided
-# after all sources had started: before its first message each source announces the run to all its targets, in one
-# burst.
+# live FILE PATTERN RATE SECONDS [options]: runs the lab at that rate and writes to FILE.share what its routers decided in
+# at least SECONDS after all sources had started: before its first message each source announces the run to all its
+# targets, in one burst. The run lasts until the decisions have been read, however long a busy machine takes for that.
 live() {
     local start runner
     start=$(posted)
-    t_rate "$1" --op put --size 64 --window "$WINDOW" --routing adaptive0 --pattern "$2" --rate "$3" --gaps random --seconds "$4" "${@:5}" &
+    long_rate "$1" --op put --size 64 --window "$WINDOW" --routing adaptive0 --pattern "$2" --rate "$3" --gaps random "${@:5}" &
     runner=$!
     phw_until 30 have_posted $(( start + 1 )) || true
     decided >"$1.from"
-    settled "$runner"
+    sleep "$4"
     decided >"$1.to"
+    told_to_end "$runner"
     jq -s '{minimal: (.[1].minimal - .[0].minimal), other: (.[1].other - .[0].other)}' "$1.from" "$1.to" >"$1.share"
-    return "$SETTLED"
+}
+
+# live_in_time FILE PATTERN INDEX [options]: the same at a rate of RATES. Other load on the machine may delay a lab that
+# otherwise keeps up: three tries.
+live_in_time() {
+    local try
+    for try in 1 2 3; do
+        live "$1" "$2" "${RATES[$3]}" "$SECONDS_EACH" "${@:4}"
+        ! keeps_up "$1" "$T_SCRATCH/$2.virtual" "$3" >/dev/null 2>&1 || break
+        (( try == 3 )) || printf '# the lab did not keep up in try %s\n' "$try"
+    done
 }
 
 # keeps_up LIVE VIRTUAL INDEX: everything arrived, was sent at the requested rate (gaps are random, so up to three
@@ -93,18 +104,13 @@ near() {
 # as_in_virtual_time PATTERN RUNS...: runs the lab at all rates of a pattern, RUNS runs at each; writes the decisions of
 # all of them, and the slowest median, to PATTERN.INDEX.
 as_in_virtual_time() {
-    local runs=("${@:2}") pattern=$1 virtual=$T_SCRATCH/$1.virtual at run try file figures
+    local runs=("${@:2}") pattern=$1 virtual=$T_SCRATCH/$1.virtual at run file figures
     check "$pattern: virtual time" virtual "$pattern"
     for at in "${!RATES[@]}"; do
         (( runs[at] )) || continue
         file=$T_SCRATCH/$pattern.$at
         for (( run = 1; run <= runs[at]; run++ )); do
-            # Other load on the machine may delay a lab that otherwise keeps up: three tries.
-            for try in 1 2 3; do
-                live "$file.$run" "$pattern" "${RATES[at]}" "$SECONDS_EACH" --seed "$run" || true
-                ! keeps_up "$file.$run" "$virtual" "$at" >/dev/null 2>&1 || break
-                (( try == 3 )) || printf '# the lab did not keep up in try %s\n' "$try"
-            done
+            live_in_time "$file.$run" "$pattern" "$at" --seed "$run"
             check "$pattern at ${RATES[at]} messages per second, run $run: the lab keeps up" keeps_up "$file.$run" "$virtual" "$at"
         done
         jq -s '{minimal: (map(.minimal) | add), other: (map(.other) | add)}' "$file".[1-9].share >"$file.share"
