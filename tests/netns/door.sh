@@ -35,9 +35,11 @@ printf '#!/bin/sh\ncase $1 in --version) echo "mpiexec (OpenRTE) 4" ;; *) printf
 printf 'MPI_Init MPI_Win_allocate MPI_Put' >"$T_SCRATCH/one_sided"
 printf 'MPI_Init MPI_Send MPI_Recv' >"$T_SCRATCH/two_sided"
 chmod +x "$T_SCRATCH"/{mpiexec,one_sided,two_sided}
+# mpi_says PATTERN ARGUMENTS...: what mpi.sh and the launcher print.
 mpi_says() {
     local said
     said=$(PATH=$T_SCRATCH:$PATH "$PHW_SCRIPTS/mpi.sh" --lab "$LAB" --with openmpi "${@:2}" 2>&1) || return
+    # shellcheck disable=SC2053  # a pattern
     [[ $said == $1 ]] || { printf '%s\n' "$said"; return 1; }
 }
 warning='*one_sided has one-sided operations, *--apart*'
