@@ -195,7 +195,12 @@ impl LiveDevice {
         };
         match event {
             LinkEvent::Up { .. } => *why = None,
-            LinkEvent::Down { why: reason, .. } => *why = Some(down(*reason).to_owned()),
+            LinkEvent::Down { why: reason, .. } => {
+                *why = Some(match reason {
+                    DownReason::Stalled => format!("{}: {UNHEARD}", down(*reason)),
+                    _ => down(*reason).to_owned(),
+                });
+            }
             LinkEvent::Refused { message } => *why = Some(message.clone()),
             _ => {}
         }
@@ -210,6 +215,10 @@ fn at_most(what: &'static str, value: impl Into<u64>, most: u64) -> Result<(), F
         Err(Failure::TooLarge(what, value, most))
     }
 }
+
+/// Possible causes if the peer is heard but hears nothing.
+const UNHEARD: &str = "do frames of this link's MTU get through to it? Has the hardware address of \
+                       its interface changed (see its log; run `ip neigh flush all` here)?";
 
 fn down(reason: DownReason) -> &'static str {
     match reason {
@@ -241,11 +250,7 @@ fn silent(report: &LinkReport) -> String {
 }
 
 fn stalled(peer: &str) -> String {
-    format!(
-        "{peer} is alive but acknowledges nothing: do frames of this link's MTU get through to \
-         it? Has the hardware address of its interface changed (see its log; run `ip neigh flush \
-         all` here)?"
-    )
+    format!("{peer} is alive but acknowledges nothing: {UNHEARD}")
 }
 
 /// Guesses from the counters why a link is not up.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A dead wire is reported, by both machines, over both kinds of links: its interface is set down, deleted or moved away,
-# its MTU is too short for the frames, or nothing passes. Processes survive it, and use it again once it is repaired.
+# its MTU is too short for the frames, nothing passes, or its hardware address changes. Processes survive it, and use it
+# again once it is repaired.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -105,6 +106,20 @@ forbidden() {
     check "$what, filter: reported once" test "$(log_of nic0 | grep -c 'cannot send frames: a filter')" = 1
 }
 
+# Somebody changes the hardware address of the interface of nic0. Over UDP the router keeps sending to the old one until it
+# resolves the address again, and nothing is wrong with either interface. Needs running traffic.
+readdressed() {
+    local what=$1
+    ip -n "$near" link set "$near_if" address 02:00:00:00:00:77
+    check "$what, hardware address: the log names the interface and the remedy" phw_until 5 bash -c '
+        grep -q "the hardware address of interface p0 changed to 02:00:00:00:00:77; .*ip neigh flush dev" "$1"' \
+        bash "$(phw_lab_dir "$LAB")/nic0.log"
+    check "$what, hardware address: the router says what may have happened" phw_until 5 says "$router" "hardware address of its interface changed"
+    check_fails "$what, hardware address: so does status.sh" "hardware address of its interface changed" status
+    ip -n "$far" neigh flush dev "$far_if"
+    check "$what, hardware address: the remedy works" wait_up 10
+}
+
 # A process that starts while its interface is down or missing waits for it, like a running one. It used to fail.
 starts_without() {
     local what=$1 node
@@ -145,7 +160,7 @@ for run in "${runs[@]}"; do
     runner=$!
     check "$what: messages flow" flows nic0
     deaths "$what"
-    [[ $kind == ethernet ]] || forbidden "$what"
+    [[ $kind == ethernet ]] || { forbidden "$what"; readdressed "$what"; }
     silence "$what" "$id"
     check "$what: messages flow in the end" flows nic0
     check "$what: resends are shown" test "$(t_ctl nic0 links --json | jq '.[0].resent')" -gt 0

@@ -30,6 +30,23 @@ check_fails "a rate of programs" "cannot be used with" rate --rate 100
 check_fails "routes of programs" "cannot be used with" rate --routing minimal
 check_fails "too many at a time" "at most 1024 outstanding messages" rate --window 2000
 
+# mpi.sh starts the launcher that it finds: this one only prints how it was called.
+printf '#!/bin/sh\ncase $1 in --version) echo "mpiexec (OpenRTE) 4" ;; *) printf "%%s\\n" "called: $*" ;; esac\n' >"$T_SCRATCH/mpiexec"
+printf 'MPI_Init MPI_Win_allocate MPI_Put' >"$T_SCRATCH/one_sided"
+printf 'MPI_Init MPI_Send MPI_Recv' >"$T_SCRATCH/two_sided"
+chmod +x "$T_SCRATCH"/{mpiexec,one_sided,two_sided}
+# mpi_says PATTERN ARGUMENTS...: what mpi.sh and the launcher print.
+mpi_says() {
+    local said
+    said=$(PATH=$T_SCRATCH:$PATH "$PHW_SCRIPTS/mpi.sh" --lab "$LAB" --with openmpi "${@:2}" 2>&1) || return
+    # shellcheck disable=SC2053  # a pattern
+    [[ $said == $1 ]] || { printf '%s\n' "$said"; return 1; }
+}
+warning='*one_sided has one-sided operations, *--apart*'
+check "mpi.sh warns of one-sided operations" mpi_says "${warning}called: *one_sided" "$T_SCRATCH/one_sided"
+check "but not with --apart, where they use libfabric" mpi_says "called: *--mca osc rdma *one_sided" --apart "$T_SCRATCH/one_sided"
+check "nor of other programs" mpi_says "called: *two_sided" "$T_SCRATCH/two_sided"
+
 # Killed under load, at any moment; others continue.
 kills=8
 ! t_long || kills=20

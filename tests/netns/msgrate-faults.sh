@@ -116,7 +116,14 @@ dead_for_programs() {
     rate --client --from nic0 --to nic1,nic4 --window 16 --seconds 1 --json >"$file" || true
     check "a program continues to live targets" jq -e '.acknowledged > 20 * .timed_out and .timed_out > 0' "$file"
     check "and the dead one is named" jq -e '[.unanswered[].node] == ["nic4"]' "$file"
+    check "and so is its router, which is dead" named "$file" r1-1 processes_dead
     check "and its sums close" jq -e '.sent == .acknowledged + .timed_out + .refused + .unknown' "$file"
+}
+
+# dead_by_name: a dead NIC is called that. Another name used to be suggested.
+dead_by_name() {
+    check "a network interface is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic5
+    check_fails "it is called dead" '`nic5` is dead: its process has ended' rate --from nic0 --to nic5 --seconds 1
 }
 
 # older_number: a target remembers runs of a source that the source has forgotten. It used to be reported as
@@ -259,3 +266,4 @@ others
 killed_tool
 router_restarts
 dead_for_programs
+dead_by_name

@@ -137,6 +137,11 @@ pub trait Lab {
     /// If the process does not reply, or rejects the request.
     fn ask(&mut self, node: &str, request: &Request) -> Result<Value, LabError>;
 
+    /// Processes that [`members`](Self::members) left out because they had ended.
+    fn dead(&self) -> &[String] {
+        &[]
+    }
+
     /// The state of the process that last had this name, determined without a request.
     fn state(&mut self, node: &str) -> ProcessState {
         let _ = node;
@@ -165,6 +170,8 @@ pub fn ask<T: DeserializeOwned>(
 pub struct ControlLab {
     name: String,
     clients: BTreeMap<String, Client>,
+    /// Processes that had ended when the members were last requested.
+    dead: Vec<String>,
     /// Messages about skipped nodes that have been printed.
     said: BTreeSet<String>,
 }
@@ -175,6 +182,7 @@ impl ControlLab {
         Self {
             name: name.to_owned(),
             clients: BTreeMap::new(),
+            dead: Vec::new(),
             said: BTreeSet::new(),
         }
     }
@@ -223,6 +231,7 @@ impl Lab for ControlLab {
         self.say_left_out(&dead, "process dead, socket left behind");
         self.say_left_out(&silent, "process does not answer (is it stopped?)");
         self.say_left_out(&spare, "spare (see phitwire manage rename)");
+        self.dead = dead;
         Ok(members)
     }
 
@@ -253,6 +262,10 @@ impl Lab for ControlLab {
             self.clients.insert(node.to_owned(), client);
         }
         answer.map_err(wrap)
+    }
+
+    fn dead(&self) -> &[String] {
+        &self.dead
     }
 
     fn state(&mut self, node: &str) -> ProcessState {

@@ -69,7 +69,10 @@ impl Plan {
             }
             names
                 .iter()
-                .map(|name| find_nic(&options.lab, name, &members, &nics))
+                .map(|name| match lab.dead().contains(name) {
+                    true => Err(RunError::Dead(name.clone(), options.lab.clone())),
+                    false => find_nic(&options.lab, name, &members, &nics),
+                })
                 .collect()
         };
         let numbers = |nics: &[Nic]| nics.iter().map(|nic| nic.processor).collect::<Vec<u16>>();

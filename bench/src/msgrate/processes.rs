@@ -19,6 +19,8 @@ const SELDOM: Duration = Duration::from_secs(1);
 /// output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Fates {
+    /// Processes that had ended before the run.
+    pub processes_dead: Vec<String>,
     /// Processes that ended and were gone when the run was over.
     pub processes_died: Vec<String>,
     /// Processes that were restarted.
@@ -58,12 +60,15 @@ struct Process {
 #[derive(Debug)]
 pub(super) struct Processes {
     all: Vec<Process>,
+    /// Processes that had ended before the run.
+    dead: Vec<String>,
     looked: Option<Duration>,
 }
 
 impl Processes {
     /// Reads the counters of these processes.
     pub(super) fn new(names: &[String], lab: &mut dyn Lab) -> Self {
+        let dead = lab.dead().to_vec();
         let process = |name: &String| {
             let mut stopped = is_stopped(name, lab);
             let before = if stopped {
@@ -81,6 +86,7 @@ impl Processes {
         };
         Self {
             all: names.iter().map(process).collect(),
+            dead,
             looked: None,
         }
     }
@@ -111,7 +117,10 @@ impl Processes {
 
     /// The work of links and routers, process by process, and the fates of the processes.
     pub(super) fn end(mut self, lab: &mut dyn Lab) -> (Work, Fates) {
-        let mut fates = Fates::default();
+        let mut fates = Fates {
+            processes_dead: self.dead,
+            ..Fates::default()
+        };
         let mut work = Work::default();
         for process in &mut self.all {
             let name = || process.name.clone();

@@ -78,6 +78,9 @@ pub enum RunError {
     Claim(#[from] ClaimError),
     #[error("`{0}` does not answer: is its process stopped?")]
     Silent(String),
+    /// The process of the named node has ended. The texts are the node and the lab.
+    #[error("`{0}` is dead: its process has ended (netns-scripts/node.sh --lab {1} start {0})")]
+    Dead(String, String),
     /// The named NIC is a spare, without a number.
     #[error(
         "`{0}` is a spare: it is unreachable until it takes the number of another NIC (phitwire \

@@ -114,9 +114,11 @@ pub fn verdict(outcome: &RateResult) -> String {
     }));
     lines.extend(beyond_time_outs(outcome));
     lines.extend(unanswered(outcome));
+    lines.extend(crossed(outcome));
     lines.extend(oddities(outcome).into_iter().flatten());
     let fates = &outcome.fates;
     for (names, what) in [
+        (&fates.processes_dead, "dead before the run"),
         (&fates.processes_died, "died during the run"),
         (
             &fates.processes_restarted,
@@ -204,6 +206,24 @@ fn unanswered(outcome: &RateResult) -> Option<String> {
         more => format!(" and {more} others"),
     };
     (!all.is_empty()).then(|| format!("did not answer in time: {}{more}", named.join(", ")))
+}
+
+/// The dead processes other than the targets that did not respond, if any: a dead router also holds
+/// packets to healthy targets.
+fn crossed(outcome: &RateResult) -> Option<String> {
+    let fates = &outcome.fates;
+    let is_target = |name: &&String| outcome.unanswered.iter().any(|one| one.node == **name);
+    let dead = fates.processes_dead.iter().chain(&fates.processes_died);
+    let dead: Vec<&str> = dead
+        .filter(|name| !is_target(name))
+        .map(String::as_str)
+        .collect();
+    (!outcome.unanswered.is_empty() && !dead.is_empty()).then(|| {
+        format!(
+            "targets named here may be healthy, since their packets may have crossed dead nodes: {}",
+            dead.join(", ")
+        )
+    })
 }
 
 /// Remarks on events that do not occur in every run.
@@ -299,6 +319,7 @@ mod tests {
             restarted: names(&["nic5"]),
             unfinished: names(&["nic6"]),
             fates: Fates {
+                processes_dead: names(&["r1-2"]),
                 processes_died: names(&["r1-0"]),
                 processes_restarted: names(&["nic5"]),
                 processes_stopped: names(&["nic6"]),
@@ -319,6 +340,7 @@ mod tests {
              restart NODE)): nic7, nic8",
             "5 messages found unwritten memory, since nic5 restarted with empty memory",
             "8.0 s were spent waiting for the last answers and timeouts; the rate excludes them",
+            "dead before the run: r1-2",
             "died during the run: r1-0",
             "died and restarted during the run: nic5",
             "stopped during the run: nic6",
@@ -350,6 +372,8 @@ mod tests {
             "of the messages lost without a timeout, 3 were refused, 4 were unfinished when their \
              source ended or was given up",
             "did not answer in time: nic5 (1463 messages)",
+            "targets named here may be healthy, since their packets may have crossed dead nodes: \
+             r1-2, r1-0",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }

@@ -215,6 +215,35 @@ fn table(words: &str) -> Vec<std::collections::BTreeMap<String, String>> {
     rows(&std::fs::read_to_string(&file).expect("the table"))
 }
 
+/// Checks that the command of a row gives the same row.
+fn runs_again(row: &std::collections::BTreeMap<String, String>) {
+    let again = table(&row["command"]);
+    assert_eq!(again.len(), 1);
+    for (name, cell) in row.iter().filter(|(name, _)| *name != "wall_seconds") {
+        assert_eq!(&again[0][name], cell, "{name} of {}", row["command"]);
+    }
+}
+
+#[test]
+fn rows_of_compared_modes_run_again() {
+    let windows = "--load 0.1 --warmup 100 --measure 300";
+    let channels = "--channels optimised,time-of-crossing";
+    for (words, modes) in [
+        (format!("t3e-4x1x1 {channels}"), 2),
+        (format!("t3e-4x1x1 --routing adaptive {channels}"), 2),
+        ("t3e-4x1x1 --routing deterministic,adaptive".to_owned(), 2),
+        ("aries-2x1x2x1:1 --routing minimal,valiant".to_owned(), 2),
+        ("t3e-4x1x1".to_owned(), 1),
+    ] {
+        let all = table(&format!("{words} {windows}"));
+        assert_eq!(all.len(), modes, "{words}");
+        for row in &all {
+            assert_eq!(row["options"], "warmup 100, measure 300");
+            runs_again(row);
+        }
+    }
+}
+
 #[test]
 fn files_say_what_was_run_and_rows_run_again() {
     let words = "r1-32 --load 0.2 --seeds 2 --warmup 100 --measure 400 --message-bytes 8 \
@@ -227,11 +256,7 @@ fn files_say_what_was_run_and_rows_run_again() {
         assert_eq!(row["options"], said);
         assert_eq!(row["seed"], seed);
         assert_eq!(row["measure_cycles"], "400");
-        let again = table(&row["command"]);
-        assert_eq!(again.len(), 1);
-        for (name, cell) in row.iter().filter(|(name, _)| *name != "wall_seconds") {
-            assert_eq!(&again[0][name], cell, "{name}");
-        }
+        runs_again(row);
         let number = |name: &str| row[name].parse::<f64>().expect(name);
         let quantiles = ["p50", "p90", "p99", "p99_9"].map(|q| number(&format!("latency_{q}")));
         assert!(quantiles.is_sorted(), "{quantiles:?}");
@@ -293,6 +318,21 @@ fn short_windows_do_not_say_steady() {
         );
         let value = json(&format!("{words} --json"));
         assert_ne!(value["state"], "steady", "{mode}");
+    }
+}
+
+#[test]
+fn full_load_is_not_steady() {
+    // Offered load equals capacity, so that the network accepts all of it: these seeds are not
+    // saturated.
+    for seed in [1, 3] {
+        let words = format!(
+            "aries-1x1x1x4 --traffic transpose --load 1 --seed {seed} --warmup 50000 --measure 10000"
+        );
+        let value = json(&format!("{words} --threads 1 --json"));
+        assert_eq!(value["state"], "unsettled", "{value:#}");
+        let why = "at full load source queues have no steady length";
+        assert_eq!(value["unsettled_because"], why);
     }
 }
 

@@ -81,6 +81,9 @@ pub enum Unsettled {
     Drift,
     /// Too few cycles or messages to decide.
     Short,
+    /// The sources offer all that their ports can send. A queue in front of a server without idle
+    /// time has no stationary length, though a measurement may be too short to show its growth.
+    Full,
     /// The run was aborted: its violations say why.
     Aborted,
 }
@@ -95,6 +98,11 @@ impl State {
         }
     }
 
+    /// Whether a longer measurement may find another state.
+    pub const fn needs_longer(self) -> bool {
+        matches!(self, Self::Unsettled(Unsettled::Drift | Unsettled::Short))
+    }
+
     /// The reason if the measurement is unsettled.
     pub const fn reason(self) -> Option<&'static str> {
         match self {
@@ -103,6 +111,9 @@ impl State {
             }
             Self::Unsettled(Unsettled::Short) => {
                 Some("too few cycles or messages to detect a shortfall of 5 %")
+            }
+            Self::Unsettled(Unsettled::Full) => {
+                Some("at full load source queues have no steady length")
             }
             Self::Unsettled(Unsettled::Aborted) => Some("the run was aborted"),
             Self::Steady | Self::Saturated => None,

@@ -339,7 +339,7 @@ impl<M: CycleModel> Simulation<M> {
         let mut cycles = self.config.measure_cycles;
         let mut report = self.measure(executor, cycles, progress)?;
         let most = self.config.most_measure_cycles;
-        while matches!(report.state, State::Unsettled(_)) && cycles.saturating_mul(2) <= most {
+        while report.state.needs_longer() && cycles.saturating_mul(2) <= most {
             cycles *= 2;
             report = self.measure(executor, cycles, progress)?;
         }

@@ -203,6 +203,14 @@ fn names_that_will_not_do_are_explained() {
     assert_eq!(message("--from n7 --to n1"), known);
     assert!(message("--from n0 --to r0").contains("`r0` is a router"));
     let mut lab = Puppets::new();
+    lab.nodes.remove("n1");
+    lab.dead = vec!["n1".to_owned()];
+    let (_, dead) = fails(&mut lab, "--from n0 --to n1");
+    let said = "`n1` is dead: its process has ended (netns-scripts/node.sh --lab demo start n1)";
+    assert_eq!(dead, said);
+    let outcome = goes_well(&mut lab, "--from n0 --to n2");
+    assert_eq!(outcome.fates.processes_dead, ["n1"]);
+    let mut lab = Puppets::new();
     lab.nodes.retain(|name, _| *name != "n1" && *name != "n2");
     let (_, alone) = fails(&mut lab, "");
     assert!(alone.contains("fewer than two"), "{alone}");

@@ -53,18 +53,19 @@ pub struct About {
     memory_ns: Option<u32>,
 }
 
-const fn name(adaptive: Option<bool>, channels: Option<Channels>) -> &'static str {
-    match (adaptive, channels) {
+/// The given values, as on the command line; `None` if both are left to the network.
+const fn name(adaptive: Option<bool>, channels: Option<Channels>) -> Option<&'static str> {
+    Some(match (adaptive, channels) {
+        (None, None) => return None,
         (Some(false), None) => "deterministic",
         (Some(true), None) => "adaptive",
         (Some(false), Some(Channels::Optimised)) => "deterministic, optimised",
         (Some(true), Some(Channels::Optimised)) => "adaptive, optimised",
-        (Some(false), Some(Channels::TimeOfCrossing)) => "deterministic, time of crossing",
-        (Some(true), Some(Channels::TimeOfCrossing)) => "adaptive, time of crossing",
+        (Some(false), Some(Channels::TimeOfCrossing)) => "deterministic, time-of-crossing",
+        (Some(true), Some(Channels::TimeOfCrossing)) => "adaptive, time-of-crossing",
         (None, Some(Channels::Optimised)) => "optimised",
-        (None, Some(Channels::TimeOfCrossing)) => "time of crossing",
-        (None, None) => "as described",
-    }
+        (None, Some(Channels::TimeOfCrossing)) => "time-of-crossing",
+    })
 }
 
 const ROUTINGS: &[&str] = &["deterministic", "adaptive"];
@@ -182,7 +183,6 @@ impl Simulated for T3e {
         let memory_ns = given.get("memory-ns")?.unwrap_or(0);
         let routings = or_one(given.read("routing")?);
         let channels = or_one(given.read("channels")?);
-        let compares = routings.len() * channels.len() > 1;
         let mut all = Vec::new();
         for routing in &routings {
             for channels in &channels {
@@ -194,8 +194,10 @@ impl Simulated for T3e {
                     e_registers,
                     memory_ns,
                 };
-                let name = compares.then(|| name(options.adaptive, options.channels));
-                all.push(Chosen { name, options });
+                all.push(Chosen {
+                    name: name(options.adaptive, options.channels),
+                    options,
+                });
             }
         }
         Ok(all)

@@ -151,7 +151,10 @@ pub fn run(args: &RouteArgs) -> miette::Result<ExitCode> {
         address: args.address,
         state: None,
     };
-    let (hops, end) = follow(network, (source.node, target.node), question, &mut asked)?;
+    let ends = (source.node, target.node);
+    let (hops, end) = follow(network, ends, question, |node, name, question| {
+        asked.outlook(node, name, question)
+    })?;
     let found = end.is_none();
     let text = match args.json {
         true => json(&Path {
@@ -176,12 +179,13 @@ pub fn run(args: &RouteArgs) -> miette::Result<ExitCode> {
     })
 }
 
-/// The routers on the path, and the reason if it ends before its destination.
+/// The routers on the path, and the reason if it ends before its destination. `outlook` asks a
+/// router.
 fn follow(
     network: &dyn Network,
     (source, target): (NodeRef, NodeRef),
     mut question: Question,
-    asked: &mut Asked<'_>,
+    mut outlook: impl FnMut(NodeRef, &str, &Question) -> miette::Result<Outlook>,
 ) -> miette::Result<(Vec<Hop>, Option<String>)> {
     let peers = Peers::of(network);
     let mut hops: Vec<Hop> = Vec::new();
@@ -191,7 +195,7 @@ fn follow(
     while hops.len() < MOST_HOPS {
         let router = network.node_name(at.node).into_owned();
         question.port = at.port;
-        let outlook = asked.outlook(at.node, &router, &question)?;
+        let outlook = outlook(at.node, &router, &question)?;
         let out = |way: &Onward| {
             let port = way.port;
             peers.of_end(End {
@@ -306,5 +310,44 @@ mod tests {
         assert_eq!(port(&[way(30, Some(false)), way(0, Some(false))]), None);
         assert_eq!(port(&[way(30, None), way(0, None)]), Some(30), "no lab");
         assert_eq!(port(&[]), None);
+    }
+
+    /// The routers on the path between the first NICs of two groups of a lab, and its end, if all
+    /// links of one router are down.
+    fn path_with_dead_links(of: &str) -> (Vec<String>, Option<String>) {
+        let network = description::find("aries-3x4").expect("a ready topology");
+        let [from, to] = ["nic0", "nic4"].map(|name| place(&*network, name).expect(name));
+        let mut asked = Asked::Description(&*network, BTreeMap::new());
+        let question = Question {
+            port: 0,
+            to: to.routed,
+            response: false,
+            ordered: true,
+            address: 0,
+            state: None,
+        };
+        let ends = (from.node, to.node);
+        let (hops, end) = follow(&*network, ends, question, |node, name, question| {
+            let mut outlook = asked.outlook(node, name, question)?;
+            let is_up = Some(name != of);
+            outlook.ways.iter_mut().for_each(|way| way.is_up = is_up);
+            Ok(outlook)
+        })
+        .expect("every router answers");
+        let routers = hops.into_iter().map(|hop| hop.router);
+        (routers.collect(), end)
+    }
+
+    #[test]
+    fn a_route_ends_at_a_router_whose_links_are_all_down() {
+        let (routers, end) = path_with_dead_links("none");
+        assert_eq!(end, None, "it arrives");
+        assert!(routers.len() > 1, "{routers:?}");
+        for (at, router) in routers.iter().enumerate() {
+            let (passed, end) = path_with_dead_links(router);
+            assert_eq!(passed, routers[..=at]);
+            let said = format!("it ends at {router}: all links on its routes are down");
+            assert_eq!(end, Some(said));
+        }
     }
 }

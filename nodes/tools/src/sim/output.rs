@@ -102,13 +102,17 @@ pub fn line(measured: &Measured) -> String {
 /// A warning if the point is unsettled.
 pub fn warning(measured: &Measured) -> Option<String> {
     let mut all = measured.reports();
-    let (seed, reason) = all.find_map(|report| Some((report.seed, report.state.reason()?)))?;
+    let (seed, state, reason) =
+        all.find_map(|report| Some((report.seed, report.state, report.state.reason()?)))?;
+    let remedy = match state.needs_longer() {
+        true => "; use a longer --warmup and --measure, or omit both",
+        false => "",
+    };
     let routing = measured
         .routing
         .map_or(String::new(), |routing| format!(" {routing}"));
     Some(format!(
-        "load {}{routing}, seed {seed}: unsettled: {reason}; use a longer --warmup and --measure, \
-         or omit both\n",
+        "load {}{routing}, seed {seed}: unsettled: {reason}{remedy}\n",
         measured.load.fraction()
     ))
 }

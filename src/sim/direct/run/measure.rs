@@ -1,7 +1,8 @@
 //! Builds the report from the counts.
 
+use super::super::config::Load;
 use super::super::model::{CycleModel, Lanes as _, PortUse};
-use super::super::report::{Fairness, LinkUse, Report, StageUse, State};
+use super::super::report::{Fairness, LinkUse, Report, StageUse, State, Unsettled};
 use super::super::tally::{Latencies, Tally};
 use super::account::Account;
 use super::{Mark, Simulation, StageSamples};
@@ -29,7 +30,12 @@ impl<M: CycleModel> Simulation<M> {
         let least = Latencies::from(&self.results().arrived_latencies).min();
         let state = match growth > GROWTH * born + self.senders as f64 {
             true => State::Saturated,
-            false => account.series.state(latency, least.unwrap_or(0)),
+            false => match account.series.state(latency, least.unwrap_or(0)) {
+                State::Steady if self.config.traffic.load == Load::FULL => {
+                    State::Unsettled(Unsettled::Full)
+                }
+                state => state,
+            },
         };
         let hops = after.chips.phit_hops - before.chips.phit_hops;
         let chips = self.kinds.len() / M::PORTS;

@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 #[derive(Default)]
 pub(super) struct Puppets {
     pub nodes: BTreeMap<&'static str, Role>,
+    /// Nodes whose processes had ended before.
+    pub dead: Vec<String>,
     pub asked: Vec<(String, Request)>,
     pub started: BTreeMap<String, TrafficSpec>,
     pub looks: u32,
@@ -194,6 +196,10 @@ impl Lab for Puppets {
             Request::TrafficStop => Ok(json!({})),
             other => panic!("{other:?} is not asked for"),
         }
+    }
+
+    fn dead(&self) -> &[String] {
+        &self.dead
     }
 
     fn state(&mut self, node: &str) -> ProcessState {
