@@ -50,6 +50,7 @@ topologies() {
     phitwire topology show "$PHW_SCRIPTS/topologies/t3e-3x3x3.toml" --format svg >"$out/topology-t3e-3x3x3.svg"
     phitwire topology generate blackwidow --processors 64 --subtree 16 --rank 2 >"$scratch/r2.toml"
     phitwire topology show "$scratch/r2.toml" --format svg >"$out/topology-r2.svg"
+    phitwire topology show r2-1024 --format svg >"$out/topology-r2-1024.svg"
     toml_of cookbook/write-a-topology.md 1 >"$scratch/two.toml"
     phitwire topology show "$scratch/two.toml" --format svg >"$out/topology-two.svg"
     toml_of cookbook/write-a-topology.md 2 >"$scratch/xc.toml"
@@ -125,7 +126,6 @@ recording() {
     phitwire sim aries-3x4 --load 0.5 --warmup 500 --measure 4000 --record "$scratch/run.phitrec" --record-every 100 >/dev/null
     serve "$scratch/run.phitrec"
     "$browser" "$address" "$(later 1500)" \
-        "$(later 600 "const s = document.getElementById('scrub'); s.value = Math.floor(s.max * 0.7); s.dispatchEvent(new Event('input'))")" \
         "$(later 600 "document.querySelector('[data-tab=nodes]').click()")" \
         "$(later 800 "document.querySelector('#panel-nodes [data-node=g1-c0s0]').click()")" \
         --size 1280x800 --shot "$out/view-recording.png" >/dev/null

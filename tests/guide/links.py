@@ -3,7 +3,7 @@
 
     links.py [BOOK] [MARKDOWN...]
 
-BOOK is the directory that mdbook wrote. Of Markdown files relative links are followed.
+BOOK is the directory that docs/guide/build.sh wrote. Of Markdown files relative links are followed.
 Addresses of other machines are counted, not asked for. A line for each that leads nowhere; status 1 if there is one.
 """
 
@@ -31,7 +31,7 @@ class Html(HTMLParser):
 
 
 def slug(heading):
-    """The anchor of a heading, as mdbook and GitHub make it."""
+    """The anchor of a heading, as the book and GitHub make it."""
     text = re.sub(r"[`*]|\[([^]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
     return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
 

@@ -1,4 +1,5 @@
-//! Generates the reference of the guide from the program, as Markdown with one page per subject.
+//! Generates the reference of the guide from the program, as Markdown with one page per subject,
+//! and builds the guide as a book.
 //!
 //! Never installed; `docs/guide/build.sh` runs it. It queries commands for their help, and nodes of
 //! every machine for their counters and registers. The meaning of counters and the description of
@@ -6,9 +7,10 @@
 //! error, so that nothing is left out by oversight.
 //!
 //! ```text
-//! reference --root . --binaries target/release --output docs/guide/src/reference
+//! reference --root . --binaries target/release --output docs/guide/src/reference --book target/guide
 //! ```
 
+mod book;
 mod commands;
 mod counters;
 mod files;
@@ -34,6 +36,9 @@ struct Options {
     /// Where the pages go
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
+    /// Where the book goes, if it is wanted
+    #[arg(long, value_name = "DIR")]
+    book: Option<PathBuf>,
 }
 
 /// The result of a step; an error is a message for display.
@@ -69,7 +74,10 @@ fn make(options: &Options) -> Outcome<()> {
         }
         fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
     }
-    Ok(())
+    match &options.book {
+        Some(book) => book::build(&options.root.join("docs/guide/src"), book),
+        None => Ok(()),
+    }
 }
 
 fn main() -> ExitCode {

@@ -152,6 +152,10 @@ pub struct Header {
     /// numbers in `data-links`, those of class `node` names in `data-nodes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub svg: Option<String>,
+    /// A drawing in the same style with one box per group, subtree or plane, if `svg` is too large
+    /// to begin with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overview: Option<String>,
 }
 
 /// Why a header is invalid.
@@ -196,6 +200,8 @@ impl Header {
             let (a, b) = network.ends(link);
             LinkHead([a, b].map(|end| (places.get(&end.node).copied().unwrap_or(0), end.port)))
         });
+        let svg = network.svg().ok();
+        let overview = network.drawing(None).ok();
         Self {
             phitrec: VERSION,
             name: name.to_owned(),
@@ -207,7 +213,8 @@ impl Header {
             layout: LAYOUT,
             nodes: nodes.iter().map(head).collect(),
             links: links.collect(),
-            svg: network.svg().ok(),
+            overview: overview.filter(|drawing| Some(drawing) != svg.as_ref()),
+            svg,
         }
     }
 
@@ -253,7 +260,10 @@ impl Header {
         if !(self.clock.per_second.is_finite() && self.clock.per_second > 0.0) {
             return Err(HeaderError::Clock(self.clock.per_second.to_string()));
         }
-        self.svg.as_deref().map_or(Ok(()), check_drawing)
+        [&self.svg, &self.overview]
+            .into_iter()
+            .flatten()
+            .try_for_each(|drawing| check_drawing(drawing))
     }
 }
 

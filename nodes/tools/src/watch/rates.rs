@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::sample::{NodeSample, Sample};
 
+/// Frames per second at which a wire of a lab counts as full.
+const FULL: f64 = 10_000.0;
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rates {
     /// Seconds between the two samples.
@@ -42,8 +45,8 @@ pub struct DirectionRates {
     pub resent: f64,
     /// Packets, or sets, received with an invalid check, per second.
     pub bad_checks: f64,
-    /// `frames` relative to the busiest direction of the lab at that time, since the capacity of a
-    /// wire is unknown.
+    /// `frames` relative to 10,000 per second, at most 1: a lab's wires have no rate of their own,
+    /// and a link that carries large transfers sends about as many.
     pub share: f64,
 }
 
@@ -67,7 +70,7 @@ impl Rates {
         let seconds = after.at_ms.saturating_sub(before.at_ms) as f64 / 1e3;
         let pair = |name: &str| Some((before.node(name)?, after.node(name)?));
         let names = |node: NodeRef| network.node_name(node).into_owned();
-        let mut links: Vec<LinkRates> = (0..network.link_count())
+        let links: Vec<LinkRates> = (0..network.link_count())
             .map(|link| {
                 let (a, b) = network.ends(link);
                 let ends = [a, b].map(|end| Watched::new(names(end.node), end, &pair));
@@ -76,13 +79,6 @@ impl Rates {
                 LinkRates { link, directions }
             })
             .collect();
-        let all = || links.iter().flat_map(|link| &link.directions);
-        let most = all().map(|way| way.frames).fold(0.0, f64::max);
-        if most > 0.0 {
-            for way in links.iter_mut().flat_map(|link| &mut link.directions) {
-                way.share = way.frames / most;
-            }
-        }
         let nodes = after.nodes.iter();
         let nodes = nodes.map(|node| node_rates(before.node(&node.name), node, seconds));
         Self {
@@ -124,15 +120,16 @@ impl<'a> Watched<'a> {
     fn towards(&self, to: &Self, seconds: f64) -> DirectionRates {
         let sent = self.rate(|link| link.frames_sent, seconds);
         let received = || to.rate(|link| link.frames_received, seconds);
+        let frames = sent.or_else(received).unwrap_or(0.0);
         DirectionRates {
             from: self.name.clone(),
             from_port: self.port,
             to: to.name.clone(),
             to_port: to.port,
-            frames: sent.or_else(received).unwrap_or(0.0),
+            frames,
             resent: self.rate(|link| link.resent, seconds).unwrap_or(0.0),
             bad_checks: to.rate(|link| link.bad_checks, seconds).unwrap_or(0.0),
-            share: 0.0,
+            share: (frames / FULL).min(1.0),
         }
     }
 }

@@ -227,7 +227,7 @@ fn rates_are_those_of_a_direction_and_of_its_own_time() {
         (there.frames, there.resent, there.bad_checks),
         (1000.0, 10.0, 6.0)
     );
-    assert_eq!((there.share, back.share), (1.0, 0.5));
+    assert_eq!((there.share, back.share), (0.1, 0.05));
     assert_eq!(
         (back.frames, back.resent, back.bad_checks),
         (500.0, 0.0, 0.0)

@@ -34,6 +34,8 @@ pub fn summary(network: &Dragonfly) -> String {
 
 /// Maximum number of lines between groups that are drawn separately for each pair of routers.
 const MOST_LINES: usize = 60;
+/// Maximum width of a full drawing, in pixels: the words of a wider one are illegible on a page.
+const MOST_WIDTH: f64 = 1_400.0;
 
 /// The drawing of a network: in full, with a box per group, or of one group.
 ///
@@ -43,7 +45,7 @@ pub fn drawing(network: &Dragonfly, part: Option<&str>) -> Result<String, DrawEr
     let Some(part) = part else {
         let joined = joined(network);
         let blue = joined.values().filter(|(kind, _)| *kind == PortKind::Blue);
-        let is_small = blue.count() <= MOST_LINES;
+        let is_small = blue.count() <= MOST_LINES && svg::width(network) <= MOST_WIDTH;
         // A single group needs no box around it.
         let is_one = network.shape.groups == 1 && !svg::names_all(network);
         return match svg(network) {

@@ -23,6 +23,10 @@ pub(super) fn names_all(network: &Dragonfly) -> bool {
 }
 
 const BOX: Point = (78.0, 34.0);
+/// Distance between two groups.
+const TWO_APART: f64 = 96.0;
+/// Height of the links below three groups.
+const BELOW_THREE: f64 = 90.0;
 
 /// The path of a blue link out of its group.
 struct Exit {
@@ -34,6 +38,11 @@ struct Exit {
     edge: f64,
     /// -1 for the upper edge, otherwise the lower edge.
     ahead: f64,
+}
+
+/// The width of the drawing in full, in pixels.
+pub(super) fn width(network: &Dragonfly) -> f64 {
+    Layout::new(network).size.0
 }
 
 struct Layout {
@@ -58,16 +67,23 @@ impl Layout {
         let diagonal = group.0.hypot(group.1);
         let radius = match groups {
             1 => 0.0,
+            // One above the other.
+            2 => f64::midpoint(group.1, TWO_APART),
             _ => diagonal * 0.62 / (PI / groups as f64).sin(),
         };
-        let around = (0..groups as u32).map(|g| on_circle((0.0, 0.0), radius, g, groups as u32));
+        let around = (0..groups as u32).map(|g| {
+            // Three groups are counted as they are read, row by row.
+            let number = if groups == 3 { 3 - g } else { g };
+            on_circle((0.0, 0.0), radius, number, groups as u32)
+        });
         let around: Vec<Point> = around.collect();
+        let below = if groups == 3 { BELOW_THREE } else { 0.0 };
         // The first group is at the top; the extent of the others depends on their number.
         let [low, high] = bounds(around.iter().copied().chain([(0.0, 0.0)]));
         let middle = (-low.0 + group.0 / 2.0 + 30.0, -low.1 + group.1 / 2.0 + 80.0);
         let size = (
             (middle.0 + high.0 + group.0 / 2.0 + 30.0).max(560.0),
-            middle.1 + high.1 + group.1 / 2.0 + 30.0,
+            middle.1 + high.1 + group.1 / 2.0 + 30.0 + below,
         );
         let corner = |(x, y): Point| (middle.0 + x - group.0 / 2.0, middle.1 + y - group.1 / 2.0);
         Self {
@@ -94,8 +110,9 @@ impl Layout {
         let (down, away) = (other.1 - own.1, self.group.1 / 2.0);
         let is_below = match down.abs() > away {
             true => down > 0.0,
-            // Groups side by side are connected through the middle of the drawing.
-            false => self.middle.1 > own.1 + away,
+            // The lower two of three groups are connected below them, others that stand side by
+            // side through the middle of the drawing.
+            false => (self.corners.len() == 3) != (self.middle.1 > own.1 + away),
         };
         let (edge, ahead) = match is_below {
             true => (own.1 + self.group.1, 1.0),
@@ -149,6 +166,7 @@ pub fn svg(network: &Dragonfly) -> Result<String, TooLarge> {
 
 fn lines(out: &mut Svg, network: &Dragonfly, layout: &Layout) {
     let joined = joined(network);
+    let (mut counts, mut taken) = (Svg::default(), Vec::new());
     let mut lanes = Lanes::of(network, &joined);
     for ((a, b), (kind, numbers)) in joined {
         let links = numbers.len();
@@ -167,6 +185,10 @@ fn lines(out: &mut Svg, network: &Dragonfly, layout: &Layout) {
                      stroke-opacity=\"0.75\""
                 );
                 out.links(numbers, |out| out.path(blue(&exits), &style));
+                if links > 1 {
+                    let (x, y) = free_place(&mut taken, &bend(&exits));
+                    counts.haloed(x, y + 3.5, "middle", BLUE, &format!("x{links}"));
+                }
             }
             PortKind::Green | PortKind::Black if layout.named => {
                 let colour = if kind == PortKind::Green {
@@ -194,6 +216,26 @@ fn lines(out: &mut Svg, network: &Dragonfly, layout: &Layout) {
             _ => {}
         }
     }
+    out.append(counts);
+}
+
+/// A position on a bent line where its number hides no other.
+fn free_place(taken: &mut Vec<Point>, [a, b, c, d]: &[Point; 4]) -> Point {
+    let at = |t: f64| {
+        let (s, mix) = (1.0 - t, |w: [f64; 4], of: fn(&Point) -> f64| {
+            w[0] * of(a) + w[1] * of(b) + w[2] * of(c) + w[3] * of(d)
+        });
+        let weights = [s * s * s, 3.0 * s * s * t, 3.0 * s * t * t, t * t * t];
+        (mix(weights, |p| p.0), mix(weights, |p| p.1))
+    };
+    let is_free = |&(x, y): &Point| {
+        let is_apart = |&(ox, oy): &Point| (x - ox).abs() > 24.0 || (y - oy).abs() > 13.0;
+        taken.iter().all(is_apart)
+    };
+    let parts = [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8];
+    let place = parts.into_iter().map(at).find(is_free).unwrap_or(at(0.5));
+    taken.push(place);
+    place
 }
 
 /// Number of blue links in the lanes beside the columns of routers, by group and column.
@@ -228,10 +270,8 @@ fn column(network: &Dragonfly, router: u32) -> (u16, u8) {
 
 /// The path of a blue link: out of its router, along the lane, out of the group, and into the other
 /// group in the same way.
-fn blue([a, b]: &[Exit; 2]) -> String {
-    let reach = 0.45 * (a.lane - b.lane).hypot(a.edge - b.edge).max(60.0);
-    let way = |exit: &Exit| (exit.lane, exit.edge + exit.ahead * reach);
-    let ((ax, ay), (bx, by)) = (way(a), way(b));
+fn blue(exits: &[Exit; 2]) -> String {
+    let ([a, b], [_, (ax, ay), (bx, by), _]) = (exits, bend(exits));
     format!(
         "M{:.1} {:.1}L{:.1} {:.1}V{:.1}C{ax:.1} {ay:.1} {bx:.1} {by:.1} {:.1} {:.1}V{:.1}L{:.1} \
          {:.1}",
@@ -246,6 +286,19 @@ fn blue([a, b]: &[Exit; 2]) -> String {
         b.from.0,
         b.from.1,
     )
+}
+
+/// The part of a blue link between the edges of its groups, as the points of a cubic curve.
+fn bend([a, b]: &[Exit; 2]) -> [Point; 4] {
+    // A link that leaves both groups at the same side bends less.
+    let part = if (a.edge - b.edge).abs() < 1.0 {
+        0.2
+    } else {
+        0.45
+    };
+    let reach = part * (a.lane - b.lane).hypot(a.edge - b.edge).max(60.0);
+    let [(ax, ay), (bx, by)] = [a, b].map(|exit| (exit.lane, exit.edge + exit.ahead * reach));
+    [(a.lane, a.edge), (ax, ay), (bx, by), (b.lane, b.edge)]
 }
 
 /// A line between two points, bent towards a third.

@@ -6,9 +6,17 @@ use super::{Bundle, Shape, bundles};
 use crate::route::registers::PortKind;
 use crate::topology::model::FoldedClos;
 use crate::topology::wiring::ClosWiring;
+use phitwire::net::show::Point;
 
 /// If there are more processors than this, those of a subtree are drawn as one box.
 const MOST_PROCESSORS: usize = 36;
+/// Processors above which they are stacked, and the height of a stack.
+const MOST_ABREAST: usize = 16;
+const STACK: usize = 4;
+/// Distance between the processors of a stack.
+const STACK_GAP: f64 = 10.0;
+/// Distance between the lines beside a stack.
+const LANE: f64 = 5.0;
 /// Width of a letter of the port labels, in pixels.
 const LETTER: f64 = 5.6;
 const LABEL_GAP: f64 = 7.0;
@@ -56,6 +64,8 @@ pub(super) struct Line {
     pub(super) b: Joint,
     /// Height of a sidelink's arch above its ends.
     pub(super) rise: f64,
+    /// Horizontal position of the lane to a processor in a stack.
+    pub(super) lane: Option<f64>,
 }
 
 /// A drawing without colours.
@@ -65,6 +75,13 @@ pub(super) struct Layout {
     pub(super) lines: Vec<Line>,
     pub(super) width: f64,
     pub(super) height: f64,
+}
+
+impl Layout {
+    /// Upper edge of the lowest row.
+    pub(super) fn stacks(&self) -> f64 {
+        self.frames.first().map_or(0.0, |frame| frame.y)
+    }
 }
 
 /// The edge of a box at which a line ends.
@@ -189,10 +206,12 @@ pub(super) fn layout(topology: &FoldedClos, wiring: &ClosWiring) -> Layout {
     row_starts.push(frames.len());
     let arches = arches(&bundles, &rows);
     let top = TITLE + arches.values().copied().fold(0.0, f64::max);
+    let stacked = stack(&rows[0], topology);
     let row_width = |row: &[Frame]| row.iter().map(|f| f.width + GAP).sum::<f64>() - GAP;
     let inner = row_starts
         .windows(2)
-        .map(|w| row_width(&frames[w[0]..w[1]]))
+        .enumerate()
+        .map(|(r, w)| row_width(&frames[w[0]..w[1]]) / if r == 0 { stacked as f64 } else { 1.0 })
         .fold(LEAST_WIDTH, f64::max);
     // Lines that cross in a wide drawing need height to stay apart; the lowest ones do not cross.
     let upper = (inner / 9.0).clamp(ROW_DISTANCE.0, ROW_DISTANCE.1);
@@ -211,6 +230,10 @@ pub(super) fn layout(topology: &FoldedClos, wiring: &ClosWiring) -> Layout {
     let lowest_y = top + above_lowest(rows.len() - 1);
     for (r, window) in row_starts.windows(2).enumerate() {
         let row = &mut frames[window[0]..window[1]];
+        if r == 0 && stacked > 1 {
+            place_stacks(row, stacked, (inner, lowest_y));
+            continue;
+        }
         // Spread rows that are narrower than the drawing over its width.
         let spare = (inner - row_width(row)) / row.len() as f64;
         let mut x = MARGIN + spare / 2.0;
@@ -221,13 +244,32 @@ pub(super) fn layout(topology: &FoldedClos, wiring: &ClosWiring) -> Layout {
             x += frame.width + GAP + spare;
         }
     }
-    let lines = lines(bundles, &ends, &frames, &arches);
-    let height = lowest_y + PROCESSOR_HEIGHT + 70.0;
+    let lines = lines(bundles, &ends, &frames, &arches, (stacked, lowest_y));
+    let height = lowest_y + stacked as f64 * (PROCESSOR_HEIGHT + STACK_GAP) + 60.0;
     Layout {
         frames,
         lines,
         width: inner + 2.0 * MARGIN,
         height,
+    }
+}
+
+/// Height of the stacks of processors: 1 if they stand side by side.
+fn stack(lowest: &[Shape], topology: &FoldedClos) -> usize {
+    let are_processors = matches!(lowest.first(), Some(Shape::Processor(_)));
+    match are_processors && topology.slices == 1 && lowest.len() > MOST_ABREAST {
+        true => STACK,
+        false => 1,
+    }
+}
+
+/// Places processors in stacks, over this width and below this height.
+fn place_stacks(row: &mut [Frame], stacked: usize, (width, top): Point) {
+    let step = width / row.len().div_ceil(stacked) as f64;
+    for (at, frame) in row.iter_mut().enumerate() {
+        let (column, depth) = (at / stacked, at % stacked);
+        frame.x = MARGIN + step * (column as f64 + 0.5) - frame.width / 2.0;
+        frame.y = top + depth as f64 * (PROCESSOR_HEIGHT + STACK_GAP);
     }
 }
 
@@ -276,6 +318,7 @@ fn lines(
     ends: &Ends,
     frames: &[Frame],
     arches: &BTreeMap<(Shape, Shape), f64>,
+    (stacked, lowest): (usize, f64),
 ) -> Vec<Line> {
     let at: BTreeMap<Shape, &Frame> = frames.iter().map(|frame| (frame.shape, frame)).collect();
     let mut joints: BTreeMap<(usize, bool), Joint> = BTreeMap::new();
@@ -301,7 +344,8 @@ fn lines(
                 let nested = far(y).total_cmp(&far(x));
                 rightwards(x).cmp(&rightwards(y)).then(nested)
             }
-            _ => far(x).total_cmp(&far(y)),
+            // Of a stack, the lowest is reached farthest on the left.
+            _ => far(x).total_cmp(&far(y)).then(y.0.cmp(&x.0)),
         });
         let width = |&(i, at_b): &(usize, bool)| match frame.labels[slot] {
             true => label_width(&bundles[i], at_b),
@@ -331,9 +375,23 @@ fn lines(
         .into_iter()
         .enumerate()
         .filter_map(|(i, bundle)| {
-            let (a, b) = (joints.remove(&(i, false))?, joints.remove(&(i, true))?);
+            let (mut a, b) = (joints.remove(&(i, false))?, joints.remove(&(i, true))?);
             let rise = arches.get(&(bundle.a, bundle.b)).copied().unwrap_or(0.0);
-            Some(Line { bundle, a, b, rise })
+            let mut lane = None;
+            if let (Some(frame), true) = (at.get(&bundle.a), stacked > 1)
+                && frame.height < ROUTER_HEIGHT
+            {
+                let depth = (frame.y - lowest) / (PROCESSOR_HEIGHT + STACK_GAP);
+                (a.x, a.y) = (frame.x, frame.y + frame.height / 2.0);
+                lane = Some(frame.x - LANE * (depth + 1.0));
+            }
+            Some(Line {
+                bundle,
+                a,
+                b,
+                rise,
+                lane,
+            })
         })
         .collect()
 }

@@ -55,6 +55,8 @@ fn class(topology: &FoldedClos, wiring: &ClosWiring) -> String {
 
 /// Maximum number of lines and boxes of a full drawing.
 const MOST_LINES: usize = 1_200;
+/// Maximum width of a full drawing, in pixels: the words of a wider one are illegible on a page.
+const MOST_WIDTH: f64 = 1_400.0;
 
 /// The drawing of a network: in full, with a box per subtree, or of one subtree.
 ///
@@ -64,7 +66,8 @@ pub fn drawing(topology: &FoldedClos, part: Option<&str>) -> Result<String, Draw
     let subtrees = overview::Subtrees::of(topology);
     let Some(part) = part else {
         let wiring = ClosWiring::new(topology);
-        let is_small = bundles(topology, &wiring, true).len() <= MOST_LINES;
+        let is_small = bundles(topology, &wiring, true).len() <= MOST_LINES
+            && layout::layout(topology, &wiring).width <= MOST_WIDTH;
         return match svg(topology) {
             Ok(drawing) if is_small => Ok(drawing),
             _ => Ok(overview::overview(topology)),

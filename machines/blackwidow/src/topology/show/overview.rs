@@ -8,11 +8,13 @@ use super::svg::{SIDE, SLICES};
 use crate::route::registers::PortKind;
 use crate::topology::model::{FoldedClos, range_of_subtree};
 use crate::topology::wiring::ClosWiring;
-use phitwire::net::show::{FAINT, Grid, INK, Point, Svg, bounds};
+use phitwire::net::show::{FAINT, Grid, INK, Point, Svg, bounds, counted};
 use phitwire::net::{End, NodeRef};
 
+/// Maximum number of subtrees that are drawn; with more, larger subtrees are.
+const MOST_SUBTREES: usize = 24;
 /// Maximum number of subtrees in a single row; more are drawn as a field.
-const MOST_IN_ROW: usize = 24;
+const MOST_IN_ROW: usize = 10;
 /// Number of subtrees in each row of a field.
 const FIELD_ROW: usize = 8;
 /// Distance between subtrees, and the size of their boxes.
@@ -57,7 +59,9 @@ impl Subtrees {
             }
         };
         let below: Vec<Self> = (1..top.max(2)).map(of_rank).collect();
-        let fits = below.iter().position(|all| all.ranges.len() <= MOST_IN_ROW);
+        let fits = below
+            .iter()
+            .position(|all| all.ranges.len() <= MOST_SUBTREES);
         let last = below.len() - 1;
         below
             .into_iter()
@@ -360,8 +364,8 @@ fn draw_block(
 ) {
     let (count, chips) = (inside.routers, inside.chips.len());
     let routers = match count == chips {
-        true => format!("{count} routers"),
-        false => format!("{count} routers, {chips} chips"),
+        true => counted(count, "router"),
+        false => format!("{}, {}", counted(count, "router"), counted(chips, "chip")),
     };
     let processors = inside
         .processors

@@ -7,7 +7,7 @@ use super::{Shape, headline};
 use crate::route::registers::PortKind;
 use crate::topology::model::{FoldedClos, range_of_subtree, rate_text};
 use crate::topology::wiring::ClosWiring;
-use phitwire::net::show::{FAINT, INK, Svg};
+use phitwire::net::show::{FAINT, INK, Point, Svg};
 use phitwire::net::{NodeRef, TooLarge};
 
 /// Maximum number of boxes in a row of a readable drawing.
@@ -65,7 +65,7 @@ pub fn svg(topology: &FoldedClos) -> Result<String, TooLarge> {
 
 /// Draws a line; its text is added to `labels`, which are drawn above all lines.
 fn draw_line(out: &mut Svg, labels: &mut Svg, topology: &FoldedClos, layout: &Layout, line: &Line) {
-    let Line { bundle, a, b, .. } = line;
+    let bundle = &line.bundle;
     let colour = match bundle.kind {
         PortKind::Side => SIDE,
         _ => SLICES[usize::from(bundle.slice) % SLICES.len()].1,
@@ -81,28 +81,8 @@ fn draw_line(out: &mut Svg, labels: &mut Svg, topology: &FoldedClos, layout: &La
         "fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width:.1}\" opacity=\"{opacity}\"{dash}"
     );
     let numbers = bundle.numbers.iter().copied();
-    let (x1, y1, x2, y2) = (a.x, a.y, b.x, b.y);
-    let (label_x, label_y) = if bundle.kind == PortKind::Side {
-        // A cubic curve reaches three quarters of the distance to its control points.
-        let top = y1.min(y2) - line.rise / 0.75;
-        let curve = format_args!("C{x1:.1} {top:.1} {x2:.1} {top:.1}");
-        let path = format!("M{x1:.1} {y1:.1} {curve} {x2:.1} {y2:.1}");
-        out.links(numbers, |out| out.path(path, &style));
-        (
-            f64::midpoint(x1, x2),
-            f64::midpoint(y1, y2) - line.rise + 3.5,
-        )
-    } else {
-        // Few lines look best as curves; many are easier to follow when straight.
-        let middle = f64::midpoint(y1, y2);
-        let curve = match layout.lines.len() > MOST_BENT_LINES {
-            true => String::from("L"),
-            false => format!("C{x1:.1} {middle:.1} {x2:.1} {middle:.1}"),
-        };
-        let path = format!("M{x1:.1} {y1:.1} {curve} {x2:.1} {y2:.1}");
-        out.links(numbers, |out| out.path(path, &style));
-        (f64::midpoint(x1, x2) + 6.0, middle)
-    };
+    let (path, (label_x, label_y)) = course(layout, line);
+    out.links(numbers, |out| out.path(path, &style));
     let mut words = Vec::new();
     if bundle.numbers.len() > 1 {
         words.push(format!("{} links", bundle.numbers.len()));
@@ -122,6 +102,33 @@ fn draw_line(out: &mut Svg, labels: &mut Svg, topology: &FoldedClos, layout: &La
         "start"
     };
     labels.haloed(label_x, label_y, anchor, colour, &words.join(", "));
+}
+
+/// The path of a line, and the position of its label.
+fn course(layout: &Layout, line: &Line) -> (String, Point) {
+    let (x1, y1, x2, y2) = (line.a.x, line.a.y, line.b.x, line.b.y);
+    let (middle_x, middle_y) = (f64::midpoint(x1, x2), f64::midpoint(y1, y2));
+    if line.bundle.kind == PortKind::Side {
+        // A cubic curve reaches three quarters of the distance to its control points.
+        let top = y1.min(y2) - line.rise / 0.75;
+        let curve = format_args!("C{x1:.1} {top:.1} {x2:.1} {top:.1}");
+        let path = format!("M{x1:.1} {y1:.1} {curve} {x2:.1} {y2:.1}");
+        return (path, (middle_x, middle_y - line.rise - 5.0));
+    }
+    if let Some(lane) = line.lane {
+        let top = layout.stacks() - 0.28 * (layout.stacks() - y2);
+        let bend = f64::midpoint(top, y2);
+        let curve = format_args!("C{lane:.1} {bend:.1} {x2:.1} {bend:.1}");
+        let path = format!("M{x1:.1} {y1:.1}H{lane:.1}V{top:.1} {curve} {x2:.1} {y2:.1}");
+        return (path, (lane, bend));
+    }
+    // Few lines look best as curves; many are easier to follow when straight.
+    let curve = match layout.lines.len() > MOST_BENT_LINES {
+        true => String::from("L"),
+        false => format!("C{x1:.1} {middle_y:.1} {x2:.1} {middle_y:.1}"),
+    };
+    let path = format!("M{x1:.1} {y1:.1} {curve} {x2:.1} {y2:.1}");
+    (path, (middle_x + 6.0, middle_y))
 }
 
 /// Draws the outlines of chips that several routers share (BlackWidow sec. 7.4). Returns their

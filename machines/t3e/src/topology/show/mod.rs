@@ -35,8 +35,9 @@ pub fn summary(torus: &Torus) -> String {
     )
 }
 
-/// Maximum number of nodes that are drawn with their names.
-const MOST_NAMED: u32 = 512;
+/// Maximum number of nodes that are drawn with their names: more are illegible at the width of a
+/// page.
+const MOST_NAMED: u32 = 128;
 
 /// The drawing of a torus: in full, with small boxes, or of one plane of Z.
 ///

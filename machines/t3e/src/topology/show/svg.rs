@@ -13,8 +13,9 @@ use phitwire::net::show::{FAINT, INK, Point, Svg, title_of_part};
 use phitwire::net::{Network, NodeRef, TooLarge};
 
 const MOST_NODES: usize = 1_024;
-/// Number of planes in a row of the drawing.
-const PLANES_IN_ROW: usize = 4;
+/// Width of a row of planes that is legible on a page, and the maximum number of planes in it.
+const ROW_WIDTH: f64 = 1_320.0;
+const PLANES_IN_ROW: f64 = 4.0;
 /// Half the width and height of a node's box.
 const HALF: Point = (25.0, 16.0);
 /// Length of a stub, in X or Y.
@@ -56,7 +57,9 @@ pub(super) fn plane(torus: &Torus, z: usize) -> String {
 }
 
 fn of_planes(torus: &Torus, drawn: &Range<usize>, title: &str) -> String {
-    let layout = Planes::new(torus, drawn, &STYLE, |_| PLANES_IN_ROW);
+    let layout = Planes::new(torus, drawn, &STYLE, |plane| {
+        ((ROW_WIDTH - STYLE.gap) / (plane.0 + STYLE.gap)).clamp(1.0, PLANES_IN_ROW) as usize
+    });
     let mut out = Svg::new(layout.size, title, (STYLE.gap, 34.0));
     for z in drawn.clone() {
         layout.frame(&mut out, torus, z);

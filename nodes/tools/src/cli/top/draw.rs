@@ -6,15 +6,16 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row, Table, TableState, Wrap};
 
+use phitwire_nodes::control::LinkReport;
+
 use super::app::{App, Page, Prompt, View};
 use super::detail;
 use super::faults::MENU;
 use super::rows::{self, LinkRow, NodeRow, Trouble, short};
 
-/// Lists have more columns from this width on.
+/// The list of nodes has more columns from this width on.
 const WIDE: u16 = 120;
-/// Columns with figures in the tables of links and of nodes.
-const LINK_FIGURES: std::ops::Range<usize> = 4..11;
+/// Columns with figures in the table of nodes.
 const NODE_FIGURES: std::ops::Range<usize> = 3..9;
 
 /// The style of a trouble. It includes a modifier, because crossterm omits colours if `NO_COLOR` is
@@ -159,75 +160,128 @@ fn title(page: &Page, what: &str, rows: usize) -> String {
     format!("{what}{filter}: {rows}, by {}", page.sort.name())
 }
 
+/// A column of the table of links.
+struct Column {
+    head: &'static str,
+    /// Its width; 0 for the width of its longest text.
+    width: u16,
+    /// Columns with lower numbers are left out last.
+    rank: u8,
+    is_figure: bool,
+    text: fn(&LinkRow) -> String,
+}
+
+const fn column(
+    head: &'static str,
+    width: u16,
+    rank: u8,
+    is_figure: bool,
+    text: fn(&LinkRow) -> String,
+) -> Column {
+    Column {
+        head,
+        width,
+        rank,
+        is_figure,
+        text,
+    }
+}
+
+/// The columns of the table of links, in their order.
+const COLUMNS: [Column; 13] = [
+    column("link", 4, 0, false, |row| row.link.to_string()),
+    column("ends", 0, 0, false, ends),
+    column("state", 0, 0, false, |row| row.state().to_owned()),
+    column("lanes", 5, 1, false, LinkRow::lanes),
+    column("frames/s", 8, 0, true, |row| short(row.frames())),
+    column("use", 4, 2, true, |row| {
+        format!("{:.0}%", row.share() * 100.0)
+    }),
+    column("", 5, 4, false, |row| bar(row.share())),
+    column("resent/s", 8, 0, true, |row| short(row.resent())),
+    column("bad/s", 5, 0, true, |row| short(row.bad())),
+    column("resent", 7, 4, true, |row| short(row.resent_total() as f64)),
+    column("waiting", 9, 5, true, |row| {
+        let ends = row.ends.each_ref().map(|end| end.report.as_ref());
+        let of = |link: Option<&LinkReport>| {
+            link.map_or("-".to_owned(), |link| {
+                link.unacknowledged_packets.to_string()
+            })
+        };
+        ends.map(of).join("/")
+    }),
+    column("rtt", 9, 6, true, |row| {
+        let report = row.ends[0].report.as_ref();
+        let rtt = report.and_then(|link| link.rtt_ns);
+        rtt.map_or("-".to_owned(), rows::span)
+    }),
+    column("problem", PROBLEM, 3, false, LinkRow::why),
+];
+/// Least width of a column that explains what is wrong. It takes what the others leave.
+const PROBLEM: u16 = 16;
+
+fn ends(row: &LinkRow) -> String {
+    let impaired = if row.is_impaired() { " *" } else { "" };
+    format!("{}{impaired}", row.name())
+}
+
+/// The columns that fit into this width, with their widths. Names of links are never cut.
+fn fitting(links: &[LinkRow], width: u16) -> Vec<(&'static Column, Constraint)> {
+    let wanted = |column: &Column| match column.width {
+        0 => {
+            let texts = links.iter().map(|row| (column.text)(row).chars().count());
+            texts.max().unwrap_or(0).max(column.head.len()) as u16
+        }
+        width => width,
+    };
+    let mut wanted: Vec<_> = COLUMNS.iter().map(|one| (one, wanted(one))).collect();
+    let all = |wanted: &[(&Column, u16)]| wanted.iter().map(|(_, width)| width + 1).sum::<u16>();
+    while all(&wanted) > width + 1 {
+        let ranks = wanted.iter().map(|(column, _)| column.rank);
+        let Some(last) = ranks.max().filter(|&rank| rank > 0) else {
+            break;
+        };
+        wanted.retain(|(column, _)| column.rank != last);
+    }
+    let constraint = |(column, width): (&'static Column, u16)| {
+        let constraint = match column.head {
+            "problem" => Constraint::Min(width),
+            _ => Constraint::Length(width),
+        };
+        (column, constraint)
+    };
+    wanted.into_iter().map(constraint).collect()
+}
+
 /// Draws a table of links, one of which may be selected.
 pub fn draw_links(frame: &mut Frame<'_>, app: &App, links: &[LinkRow], area: Rect) {
-    let is_wide = area.width >= WIDE;
-    let mut head = vec![
-        "link", "ends", "state", "lanes", "frames/s", "use", "resent/s", "bad/s",
-    ];
-    let mut widths = vec![
-        Constraint::Length(4),
-        Constraint::Fill(2),
-        Constraint::Length(10),
-        Constraint::Length(5),
-        Constraint::Length(8),
-        Constraint::Length(10),
-        Constraint::Length(8),
-        Constraint::Length(6),
-    ];
-    if is_wide {
-        head.extend(["resent", "waiting", "rtt", "problem"]);
-        widths.extend([8, 9, 9].map(Constraint::Length));
-        widths.push(Constraint::Fill(4));
-    }
-    let head = row(head.into_iter().map(str::to_owned).collect(), LINK_FIGURES);
-    let rows = links.iter().map(|row| link_row(row, is_wide));
+    let columns = fitting(links, area.width);
+    let cell = |column: &Column, text: String| match column.is_figure {
+        true => right(text),
+        false => Cell::from(text),
+    };
+    let head = columns
+        .iter()
+        .map(|(one, _)| cell(one, one.head.to_owned()));
+    let head = Row::new(head.collect::<Vec<_>>());
+    let rows = links.iter().map(|row| {
+        let cells = columns.iter().map(|(one, _)| cell(one, (one.text)(row)));
+        Row::new(cells.collect::<Vec<_>>()).style(style(row.trouble))
+    });
     let [above, below] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
     let what = match app.page().view {
         View::Links => title(app.page(), "links", links.len()),
         _ => format!("its links: {}", links.len()),
     };
     frame.render_widget(Line::styled(what, faint()), above);
-    let table = Table::new(rows, widths)
+    let table = Table::new(rows, columns.iter().map(|&(_, constraint)| constraint))
         .header(head.style(strong()))
         .row_highlight_style(reversed());
     let mut state = TableState::new().with_selected(app.selected());
     frame.render_stateful_widget(table, below, &mut state);
 }
 
-fn link_row(row: &LinkRow, is_wide: bool) -> Row<'static> {
-    let impaired = if row.is_impaired() { " *" } else { "" };
-    let mut cells = vec![
-        row.link.to_string(),
-        format!("{}{impaired}", row.name()),
-        row.state().to_owned(),
-        row.lanes(),
-        short(row.frames()),
-        bar(row.share()),
-        short(row.resent()),
-        short(row.bad()),
-    ];
-    if is_wide {
-        let of = |what: &dyn Fn(&phitwire_nodes::control::LinkReport) -> String| {
-            let ends = row.ends.each_ref();
-            ends.map(|end| end.report.as_ref().map_or("-".to_owned(), what))
-                .join("/")
-        };
-        cells.extend([
-            short(row.resent_total() as f64),
-            of(&|link| link.unacknowledged_packets.to_string()),
-            row.ends[0]
-                .report
-                .as_ref()
-                .and_then(|link| link.rtt_ns)
-                .map_or("-".to_owned(), rows::span),
-            row.why(),
-        ]);
-    }
-    self::row(cells, LINK_FIGURES).style(style(row.trouble))
-}
-
-/// A share as a bar of five characters and a number.
+/// A share as a bar of five characters.
 pub fn bar(share: f64) -> String {
     const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
     let filled = (share.clamp(0.0, 1.0) * 40.0).round() as usize;
@@ -235,7 +289,7 @@ pub fn bar(share: f64) -> String {
     if !filled.is_multiple_of(8) {
         text.push(EIGHTHS[filled % 8 - 1]);
     }
-    format!("{text:<5}{:>4.0}%", share * 100.0)
+    text
 }
 
 fn draw_nodes(frame: &mut Frame<'_>, app: &App, area: Rect) {
@@ -347,7 +401,7 @@ x u     take the link down, bring it up; all ask first
 space   pause and resume            q  quit
 arrows, j k, PgUp PgDn, Home End    move
 
-use: frames relative to the busiest direction of the lab
+use: frames of the busier direction, of 10,000/s
 bad: packets or sets received with a bad check
 lanes: active receive lanes of ends A and B
 *: netem or another queueing discipline impairs the link";

@@ -14,7 +14,7 @@ use phitwire_nodes::control::{Fault, Request};
 use super::app::{Action, App, View};
 use super::detail::distribution;
 use super::draw::{bar, draw};
-use super::rows::{self, Sort, Trouble};
+use super::rows::{self, LinkRow, Sort, Trouble};
 use super::worker::{Look, News};
 use crate::watch::tests::lab;
 use crate::watch::{NodeSample, Rates, Sample, events};
@@ -178,6 +178,21 @@ fn links_of_a_node_that_does_not_answer_are_told_from_those_that_are_down() {
     assert_eq!(looked(&[], Some("silent")), told(Trouble::Down, "silent"));
     let training = told(Trouble::Down, "training");
     assert_eq!(looked(&[&a.0], Some("training")), training);
+}
+
+#[test]
+fn names_of_links_are_whole_at_any_width() {
+    let names: Vec<String> = app(&troubled())
+        .link_rows()
+        .iter()
+        .map(LinkRow::name)
+        .collect();
+    for width in 80..=200 {
+        let screen = screen(&app(&troubled()), width, 99);
+        for name in &names {
+            assert!(screen.contains(&format!("{name} ")), "{name}\n{screen}");
+        }
+    }
 }
 
 #[test]
@@ -378,9 +393,7 @@ fn numbers_are_short() {
     ];
     let told = ["0", "0.2", "12", "9999", "12.3k", "123k", "1.2M", "2.0G"];
     assert_eq!(rates.map(rows::short), told);
-    assert_eq!(bar(0.0), "        0%");
-    assert_eq!(bar(1.0), "█████ 100%");
-    assert_eq!(bar(0.55).chars().count(), 10);
+    assert_eq!([bar(0.0), bar(1.0), bar(0.55)], ["", "█████", "██▊"]);
     assert_eq!(rows::clock(86_399_000), "23:59:59");
 }
 

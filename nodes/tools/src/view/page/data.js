@@ -202,8 +202,8 @@ class Look {
     found.up = a.up && b.up; found.silent = (a.silent || b.silent) && !isDown(a, b) && !isDown(b, a); found.lanes = a.lanes < b.lanes ? a.lanes : b.lanes; found.fewer = found.up && found.lanes < found.most;
     found.rate = to.rate + back.rate; found.busiest = worst(to.rate, back.rate); found.lost = worst(to.lost, back.lost); found.share = worst(to.share, back.share);
     found.resent = worst(to.resent, back.resent); found.bad = worst(to.bad, back.bad); found.badGrown = worst(to.badGrown, back.badGrown);
-    found.score = (found.up ? 0 : found.silent ? 9e5 : 1e6) + (found.fewer ? 1e4 * (found.most - found.lanes) : 0) + 1e4 * found.lost + 2e3 * Math.min(found.share, .5) + (found.badGrown > 2 ? 200 : 0);
-    found.level = found.silent ? "off" : !found.up ? "bad" : found.fewer || found.lost >= LOSSES || found.share >= REPEATS || found.badGrown > 2 ? "warn" : "good";
+    found.score = (found.up ? 0 : found.silent ? 9e5 : 1e6) + (found.fewer ? 1e4 * (found.most - found.lanes) : 0) + (found.lost >= LOSSES ? 2e3 : 0) + 1e4 * found.lost + (found.badGrown > 2 ? 1100 : 0) + 2e3 * Math.min(found.share, .5);
+    found.level = found.silent ? "off" : !found.up ? "bad" : found.fewer || found.lost >= LOSSES || found.badGrown > 2 ? "warn" : found.share >= REPEATS ? "again" : "good";
     return found;
   }
   /// What is said of the state of an end, and of why it is not up.
@@ -219,8 +219,20 @@ const SHORT = 1, LONG = 8, WIDE = LONG / 3, MOST_TAKEN = 16;
 const HASTY = .04;
 /// How many times more than that is sure.
 const SURE = 5;
-/// Shares from which on losses and repeats are trouble. A busy machine makes links repeat a little that lose nothing.
+/// Shares from which on losses are trouble, and resends are marked. A process that gets no processor time resends what was
+/// not lost: resends alone are no trouble of the link.
 const LOSSES = .005, REPEATS = .05;
+/// Frames per second at which a wire of a lab is drawn as full, as for `phitwire top`: a lab's wires have no rate of their
+/// own, and a link that carries large transfers sends about as many.
+const LAB_FULL = 10000;
+/// The rate at which a wire is full, and how the legend says so. Only frames of a simulation are compared with the busiest
+/// wire: their length varies. LEAST keeps an idle network grey.
+function capacity(network, all) {
+  const { full, clock, carried } = network.header, LEAST = 1;
+  if (full) return { rate: full * 1e3, words: "of the wire's capacity" };
+  if (clock.unit === "ms") return { rate: LAB_FULL, words: `of ${short(LAB_FULL)} ${carried}/s` };
+  return { rate: all.reduce((most, found) => Math.max(most, found.busiest), LEAST), words: "of the busiest link" };
+}
 /// Frames that may be under way when the ends are asked.
 const FEW = 5;
 
@@ -232,5 +244,5 @@ function short(number) {
   return number === 0 ? "0" : Math.abs(number) < 1 ? number.toFixed(2) : trim(number);
 }
 function trim(number) { return number >= 100 || Number.isInteger(number) ? number.toFixed(0) : number >= 10 ? number.toFixed(1) : number.toFixed(2); }
-function percent(share) { return share === 0 ? "-" : share >= .0995 ? (100 * share).toFixed(0) + " %" : (100 * share).toFixed(1) + " %"; }
+function percent(share) { return share === 0 ? "-" : share >= .0995 ? (100 * share).toFixed(0) + "\u00a0%" : (100 * share).toFixed(1) + "\u00a0%"; }
 function span(ns) { return ns >= 1e9 ? trim(ns / 1e9) + " s" : ns >= 1e6 ? trim(ns / 1e6) + " ms" : ns >= 1e3 ? trim(ns / 1e3) + " us" : Math.round(ns) + " ns"; }

@@ -104,10 +104,10 @@ function begin(header, actions, secret) {
     for (const button of document.querySelectorAll("[data-tab]")) button.setAttribute("aria-selected", String(button.dataset.tab === state.tab));
     for (const panel of document.querySelectorAll(".panel")) panel.hidden = panel.id !== "panel-" + state.tab;
     if (state.tab === "links") links.draw(look, all, state.chosen); else if (state.tab === "nodes") nodes.draw(look, state.chosen); else if (state.tab === "events") events.draw(); else detail();
-    const bad = all.filter(found => found.level === "bad").length, warn = all.filter(found => found.level === "warn").length;
+    const count = level => all.filter(found => found.level === level).length, bad = count("bad"), warn = count("warn"), again = count("again");
     const silent = network.nodes.filter((_, at) => look.get(network.node(at) + N.silent) > 0).length;
-    const words = [bad && `${bad} down`, warn && `${warn} in trouble`, silent && `${silent} silent`].filter(Boolean).join(", ");
-    const verdict = document.getElementById("verdict"); set(verdict, words || "all links healthy"); verdict.className = bad || silent ? "bad" : warn ? "warn" : "good";
+    const words = [bad && `${bad} down`, warn && `${warn} in trouble`, silent && `${silent} silent`, again && `${again} only resending`].filter(Boolean).join(", ");
+    const verdict = document.getElementById("verdict"); set(verdict, words || "all links healthy"); verdict.className = bad || silent ? "bad" : warn ? "warn" : again ? "again" : "good";
   };
   const frame = now => {
     state.frames++;
@@ -146,7 +146,23 @@ function takeLines(text) {
     if (!begun) begun = begin(told, null, ""); else begun.network.add(told);
   }
   if (!begun || !begun.network.moments.length) return fatal("The recording is empty.");
+  state.time.go(telling(begun.network));
   begun.dirty();
+}
+
+/// The moment at which a recording opens: the first at which something is wrong, else the one at which most is carried.
+/// Of many moments some are looked at, and those before the first wrong one.
+function telling(network) {
+  const look = new Look(network), last = network.moments.length - 1, step = Math.max(1, Math.ceil(last / 60)), isSim = network.header.source === "sim";
+  const isWrong = ({ level }) => level !== "good" && (isSim || level !== "again");
+  const judge = number => { look.go(number); let carried = 0, wrong = false; for (let link = 0; link < network.links.length; link++) { const found = look.link(link); carried += found.rate; wrong ||= isWrong(found); } return { carried, wrong }; };
+  let busiest = 0, most = -1;
+  for (let number = 0; ; number = Math.min(number + step, last)) {
+    const { carried, wrong } = judge(number);
+    if (wrong) { for (let before = Math.max(0, number - step + 1); before < number; before++) if (judge(before).wrong) return before; return number; }
+    if (carried > most) { most = carried; busiest = number; }
+    if (number === last) return busiest;
+  }
 }
 
 async function unpacked() {

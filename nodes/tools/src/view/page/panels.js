@@ -20,8 +20,8 @@ function trouble(look, found) {
   if (!found.up) return look.state(found.ends.find(end => !end.up)) || "down";
   const words = [];
   if (found.fewer) words.push(`${found.lanes} of ${found.most} lanes`);
-  if (found.lost >= LOSSES) words.push("loses " + percent(found.lost));
-  if (found.share >= REPEATS) words.push("resends " + percent(found.share));
+  if (found.lost >= LOSSES) words.push("loses\u00a0" + percent(found.lost));
+  if (found.share >= REPEATS) words.push("resends\u00a0" + percent(found.share));
   if (found.badGrown > 2) words.push("bad CRCs");
   return words.join(", ") || "healthy";
 }
@@ -63,7 +63,7 @@ class LinkList {
   }
   grow() {
     const cells = { name: make("span"), dot: dot("off"), words: make("span"), lost: make("span"), share: make("span"), bad: make("span"), rate: make("span"), link: -1 };
-    const state = make("span"); state.append(cells.dot, cells.words);
+    const state = make("span", undefined, "state"); state.append(cells.dot, cells.words);
     cells.row = row([cells.name, state, [cells.lost, "num"], [cells.share, "num"], [cells.bad, "num"], [cells.rate, "num"]]);
     cells.row.tabIndex = 0;
     const choose = () => this.choose({ link: cells.link });

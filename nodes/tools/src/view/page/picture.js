@@ -15,22 +15,33 @@ function field(network) {
 
 class Picture {
   constructor(network, choose) {
-    this.network = network;
+    this.network = network; this.choose = choose;
     this.canvas = document.getElementById("canvas");
-    const source = network.header.svg || field(network), isField = !network.header.svg;
+    const { svg, overview } = network.header, both = document.getElementById("expand");
+    // Large networks begin with a box for each group.
+    both.hidden = !(svg && overview);
+    both.addEventListener("click", () => this.take(this.isOverview ? svg : overview, !this.isOverview));
+    this.moves();
+    this.take(overview || svg || field(network), Boolean(overview));
+  }
+  /// Shows a drawing instead of the one before.
+  take(source, isOverview) {
+    const { network, choose } = this, isField = !network.header.svg && !isOverview;
+    this.isOverview = isOverview; this.strokes?.end(); this.strokes = null; this.solid = null; this.placed = [];
+    document.getElementById("expand").textContent = isOverview ? "all nodes" : "groups";
     const parsed = new DOMParser().parseFromString(source, "image/svg+xml").documentElement;
     this.svg = document.importNode(parsed, true);
     for (const bad of this.svg.querySelectorAll("script, foreignObject, image, use, a, style")) bad.remove();
     const box = (this.svg.getAttribute("viewBox") || "0 0 800 600").split(/\s+/).map(Number);
     this.svg.removeAttribute("width"); this.svg.removeAttribute("height");
-    this.full = box; this.box = box.slice();
     this.canvas.replaceChildren(this.svg);
+    this.full = this.extent() || box; this.box = this.full.slice();
     this.nodes = new Map(); this.links = [];
     for (const group of this.svg.querySelectorAll("g.node")) {
       const names = (group.dataset.nodes || "").split(" ");
       const at = names.map(name => isField ? Number(name) : network.byName.get(name)).filter(at => at !== undefined);
       if (!at.length) continue;
-      const drawn = { group, at, shown: "" };
+      const drawn = { group, at, inside: [], shown: "" };
       for (const node of at) { if (!this.nodes.has(node)) this.nodes.set(node, []); this.nodes.get(node).push(drawn); }
       group.addEventListener("click", () => this.moved || choose(at.length === 1 ? { node: at[0] } : { nodes: at }));
       group.addEventListener("pointermove", event => this.tip(event, () => this.nodeTip(at)));
@@ -51,9 +62,20 @@ class Picture {
       group.addEventListener("pointermove", event => this.tip(event, () => this.linkTip(numbers)));
       group.addEventListener("pointerleave", () => this.hideTip());
     }
+    // A box of several nodes shows the links that are drawn nowhere else.
+    const isDrawn = new Set(this.links.flatMap(drawn => drawn.numbers));
+    network.links.forEach((ends, link) => { if (!isDrawn.has(link)) for (const drawn of new Set(ends.flatMap(([node]) => this.nodes.get(node) || []))) if (drawn.at.length > 1) drawn.inside.push(link); });
     this.over = document.createElementNS(SVG, "g"); this.svg.append(this.over);
     if (this.links.length > MOST_LIVE_LINES) this.strokes = new Strokes(this);
-    this.moves(); this.show();
+    this.show();
+    if (this.all) this.draw(this.look, this.all, this.chosen);
+  }
+  /// What is drawn, without the title and the legend that the page has itself; nothing while the page is hidden.
+  extent() {
+    const parts = [...this.svg.children].slice(2).filter(part => !part.matches(".title, .legend")).map(part => part.getBBox?.()).filter(box => box && box.width + box.height > 0);
+    if (!parts.length) return null;
+    const left = Math.min(...parts.map(box => box.x)) - 16, top = Math.min(...parts.map(box => box.y)) - 16;
+    return [left, top, Math.max(...parts.map(box => box.x + box.width)) + 16 - left, Math.max(...parts.map(box => box.y + box.height)) + 16 - top];
   }
   show() { this.svg.setAttribute("viewBox", this.box.join(" ")); this.strokes?.draw(); }
   moves() {
@@ -85,20 +107,25 @@ class Picture {
   hideTip() { document.getElementById("tip").hidden = true; }
   nodeTip(at) {
     const names = at.slice(0, 6).map(node => this.network.nodes[node].name);
-    return names.join(", ") + (at.length > 6 ? " and " + (at.length - 6) + " more" : "") + (at.length === 1 ? "\n" + nodeWords(this.look, at[0]) : "");
+    const inside = this.nodes.get(at[0]).find(drawn => drawn.at === at).inside.map(link => this.look.link(link));
+    const worst = inside.reduce((worst, found) => !worst || found.score > worst.score ? found : worst, null);
+    return names.join(", ") + (at.length > 6 ? " and " + (at.length - 6) + " more" : "") + (at.length === 1 ? "\n" + nodeWords(this.look, at[0]) : "") + (worst ? `\n${inside.length} links inside, the worst: ${linkName(this.network, worst.link)}, ${trouble(this.look, worst)}` : "");
   }
   linkTip(numbers) { return numbers.slice(0, 4).map(link => linkName(this.network, link) + "\n" + linkWords(this.look, this.look.link(link))).join("\n") + (numbers.length > 4 ? "\nand " + (numbers.length - 4) + " more links" : ""); }
 
   /// Shows a moment. Only what looks otherwise than before is touched.
   draw(look, all, chosen) {
-    this.look = look;
-    const full = this.network.header.full ? this.network.header.full * 1e3 : all.reduce((most, found) => Math.max(most, found.busiest), 1e-9);
-    for (const drawn of this.links) {
-      let worst = all[drawn.numbers[0]], busy = 0;
-      for (const link of drawn.numbers) { const one = all[link]; if (one.score > worst.score) worst = one; if (one.busiest > busy) busy = one.busiest; }
+    this.look = look; this.all = all; this.chosen = chosen;
+    const full = capacity(this.network, all).rate;
+    const judged = numbers => {
+      let worst = all[numbers[0]], busy = 0;
+      for (const link of numbers) { const one = all[link]; if (one.score > worst.score) worst = one; if (one.busiest > busy) busy = one.busiest; }
       busy /= full;
       const use = busy < .002 ? 0 : busy < .1 ? 1 : busy < .35 ? 2 : busy < .7 ? 3 : 4;
-      const level = worst.level === "good" ? "u" + use : worst.level;
+      return { worst, use, level: worst.level === "good" ? "u" + use : worst.level };
+    };
+    for (const drawn of this.links) {
+      const { worst, use, level } = judged(drawn.numbers);
       const isChosen = chosen.link !== undefined && drawn.numbers.includes(chosen.link);
       const lanes = worst.most > 0 ? worst.lanes / worst.most : 1;
       const width = (Math.max(drawn.width, 1.6) + (use > 1 ? .8 : 0)) * (worst.up ? .45 + .55 * lanes : 1);
@@ -114,22 +141,36 @@ class Picture {
     for (const [node, places] of this.nodes) for (const drawn of places) {
       if (drawn.at[0] !== node) continue;
       const off = drawn.at.some(at => look.get(this.network.node(at) + N.silent) > 0);
-      const shown = "node" + (off ? " off" : "") + (drawn.at.includes(chosen.node) ? " chosen" : "");
+      const shown = "node" + (off ? " off" : drawn.inside.length ? " group " + judged(drawn.inside).level : "") + (drawn.at.includes(chosen.node) ? " chosen" : "");
       if (shown !== drawn.shown) { drawn.group.setAttribute("class", shown); drawn.shown = shown; }
     }
   }
-  /// The sign at the middle of a line; beside the label of several links.
+  /// What no sign may cover: boxes and words, each as left, top, right and bottom.
+  solids() {
+    if (this.solid) return this.solid;
+    const shapes = [...this.svg.querySelectorAll("g.node rect, g.node circle, text")].filter(shape => !shape.closest(".title, .legend, .mark"));
+    return this.solid = shapes.map(shape => { const { x, y, width, height } = shape.getBBox(); return [x, y, x + width, y + height]; });
+  }
+  /// Where the sign of a line stands: on it or, where it is short, beside it; away from boxes, words and other signs.
+  markPlace(path, radius) {
+    const length = path.getTotalLength(), free = ({ x, y }) => !this.solids().some(([left, top, right, bottom]) => x > left - radius && x < right + radius && y > top - radius && y < bottom + radius) && !this.placed.some(other => Math.hypot(other.x - x, other.y - y) < 2 * radius);
+    const along = [.5, .4, .6, .3, .7, .2, .8, .12, .88].map(part => path.getPointAtLength(part * length)), middle = along[0], far = radius + 3;
+    const beside = [[far, 0], [-far, 0], [0, far], [0, -far], [far, far], [-far, far]].map(([x, y]) => ({ x: middle.x + x, y: middle.y + y }));
+    const place = [...(length > 3 * radius ? along : []), ...beside].find(free) || middle;
+    this.placed.push(place);
+    return place;
+  }
+  /// The sign of a line.
   mark(drawn, { up, silent, badGrown, lost, share, fewer, lanes }) {
-    const sign = silent ? "off ?" : !up ? "bad \u00d7" : badGrown > 2 ? "warn !" : lost >= LOSSES || share >= REPEATS ? "warn \u21bb" : fewer ? "warn " + lanes : "";
+    const sign = silent ? "off ?" : !up ? "bad \u00d7" : lost >= LOSSES ? "warn \u2193" : badGrown > 2 ? "warn !" : fewer ? "warn " + lanes : share >= REPEATS ? "again \u21bb" : "";
     if (sign === drawn.markShown) return;
     drawn.markShown = sign;
     if (!sign) { drawn.mark?.remove(); drawn.mark = null; return; }
     const [level, letter] = sign.split(" ");
     if (!drawn.mark) {
       drawn.mark = document.createElementNS(SVG, "g");
-      const path = drawn.wire, middle = path.getPointAtLength ? path.getPointAtLength(path.getTotalLength() * (drawn.numbers.length > 1 ? .3 : .5)) : { x: 0, y: 0 };
+      const small = drawn.wire.getTotalLength() < 40, middle = drawn.place ||= this.markPlace(drawn.wire, small ? 5 : 7.5);
       const circle = document.createElementNS(SVG, "circle"), text = document.createElementNS(SVG, "text");
-      const small = path.getTotalLength && path.getTotalLength() < 40;
       circle.setAttribute("cx", middle.x); circle.setAttribute("cy", middle.y); circle.setAttribute("r", small ? 5 : 7.5);
       text.setAttribute("x", middle.x); text.setAttribute("y", middle.y + (small ? 3 : 4)); text.setAttribute("text-anchor", "middle"); text.setAttribute("font-size", small ? 8 : 11);
       drawn.mark.append(circle, text); this.over.append(drawn.mark);
@@ -148,14 +189,15 @@ class Strokes {
     this.canvas = document.createElement("canvas"); this.canvas.style.cssText = "position:absolute;inset:0;width:100%;height:100%";
     picture.canvas.prepend(this.canvas); picture.svg.classList.add("many");
     this.paths = picture.links.map(({ wire }) => { const box = wire.getAttribute("d"); return box ? new Path2D(box) : new Path2D(`M${wire.getAttribute("x1")} ${wire.getAttribute("y1")}L${wire.getAttribute("x2")} ${wire.getAttribute("y2")}`); });
-    new ResizeObserver(() => this.draw()).observe(picture.canvas);
+    this.observer = new ResizeObserver(() => this.draw()); this.observer.observe(picture.canvas);
     this.colours = null; matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.colours = null; this.draw(); });
   }
+  end() { this.observer.disconnect(); this.canvas.remove(); }
   draw() {
     const { picture, canvas } = this, ratio = devicePixelRatio || 1, width = Math.round(canvas.clientWidth * ratio), height = Math.round(canvas.clientHeight * ratio);
     if (!width || !height || !picture.links[0].level) return;
     if (canvas.width !== width || canvas.height !== height) { canvas.width = width; canvas.height = height; }
-    if (!this.colours) { const style = getComputedStyle(document.documentElement); this.colours = new Map(["u0", "u1", "u2", "u3", "u4", "warn", "off", "bad", "pick"].map(name => [name, style.getPropertyValue("--" + name)])); }
+    if (!this.colours) { const style = getComputedStyle(document.documentElement); this.colours = new Map(["u0", "u1", "u2", "u3", "u4", "again", "warn", "off", "bad", "pick"].map(name => [name, style.getPropertyValue("--" + name)])); }
     const [left, top, wide, high] = picture.box, scale = Math.min(width / wide, height / high), paint = canvas.getContext("2d");
     paint.setTransform(1, 0, 0, 1, 0, 0); paint.clearRect(0, 0, width, height);
     paint.setTransform(scale, 0, 0, scale, (width - scale * wide) / 2 - scale * left, (height - scale * high) / 2 - scale * top);
@@ -167,7 +209,7 @@ class Strokes {
       kind.path.addPath(this.paths[at]);
       if (drawn.isChosen) { paint.strokeStyle = this.colours.get("pick"); paint.lineWidth = drawn.thick + 5 / scale; paint.setLineDash([]); paint.stroke(this.paths[at]); }
     });
-    const order = ["u0", "u1", "u2", "u3", "u4", "warn", "off", "bad"];
+    const order = ["u0", "u1", "u2", "u3", "u4", "again", "warn", "off", "bad"];
     for (const { level, thick, path } of [...kinds.values()].sort((a, b) => order.indexOf(a.level) - order.indexOf(b.level))) {
       paint.strokeStyle = this.colours.get(level); paint.lineWidth = Math.max(thick, .7 / scale); paint.setLineDash(level === "bad" ? [7, 4] : level === "off" ? [2, 4] : []);
       paint.globalAlpha = level[0] === "u" && picture.links.length > 600 ? .55 : 1; paint.stroke(path);
@@ -177,8 +219,7 @@ class Strokes {
 }
 
 function legend(network) {
-  const place = document.getElementById("legend"), carried = network.header.carried;
-  const scale = network.header.full ? "share of the wire's capacity" : carried + "/" + per(network) + " relative to the busiest link";
-  const entries = [["--u0", "idle"], ["--u1", "to 10 %"], ["--u2", "to 35 %"], ["--u3", "to 70 %"], ["--u4", "above: " + scale], ["--warn", "resends, losses or lost lanes"], ["--bad", "down"], ["--off", "node does not answer"]];
-  place.replaceChildren(...entries.map(([colour, words]) => { const entry = make("span", "", ""), line = make("i"); line.style.borderColor = `var(${colour})`; if (colour === "--bad" || colour === "--off") line.style.borderTopStyle = colour === "--bad" ? "dashed" : "dotted"; entry.append(line, words); return entry; }), make("span", "\u00d7 down"), make("span", "? unknown"), make("span", "! bad CRCs"), make("span", "\u21bb sent again"), make("span", "1, 2: lanes left"), make("span", "thin: fewer lanes"));
+  const place = document.getElementById("legend"), { words } = capacity(network, []);
+  const entries = [["--u0", "idle"], ["--u1", "to 10 %"], ["--u2", "35 %"], ["--u3", "70 %"], ["--u4", "100 % " + words], ["--warn", "\u2193 losses, ! bad CRCs, 1, 2: lanes left"], ["--again", "\u21bb resends, no loss seen"], ["--bad", "\u00d7 down"], ["--off", "? node does not answer"]];
+  place.replaceChildren(...entries.map(([colour, words]) => { const entry = make("span", "", ""), line = make("i"); line.style.borderColor = `var(${colour})`; if (colour === "--bad" || colour === "--off") line.style.borderTopStyle = colour === "--bad" ? "dashed" : "dotted"; entry.append(line, words); return entry; }));
 }
