@@ -13,7 +13,8 @@ use crate::place::Place;
 
 /// A limit for what should happen at once.
 const SOON: Duration = Duration::from_secs(20);
-const FOREVER: c_int = -1;
+/// The same in milliseconds, for calls that wait.
+const LONG: c_int = 20_000;
 
 type Fids = *mut c_void;
 type Close = unsafe extern "C" fn(Fids) -> c_int;
@@ -170,19 +171,19 @@ impl Drop for Program {
 fn closing_ends_waits() {
     let program = Program::new();
     let interrupted = -(libc::EINTR as isize);
-    let read = |queue: Handle| queue.sread(1, FOREVER);
+    let read = |queue: Handle| queue.sread(1, LONG);
     assert_eq!(program.closed_while(program.queue(), read), interrupted);
     let wait = |counter: Handle| {
         let wait: CounterWait = counter.call(4);
         // SAFETY: it is a counter.
-        unsafe { wait(counter.at(), 1, FOREVER) }
+        unsafe { wait(counter.at(), 1, LONG) }
     };
     assert_eq!(program.closed_while(program.counter(), wait), -libc::EINTR);
     let read = |events: Handle| {
         let (sread, mut event, mut bytes): (EventSread, _, _) = (events.call(3), 0, [0; 8]);
         let out = bytes.as_mut_ptr();
         // SAFETY: it is an event queue, and the results are valid.
-        unsafe { sread(events.at(), &mut event, out.cast::<c_void>(), 8, FOREVER, 0) }
+        unsafe { sread(events.at(), &mut event, out.cast::<c_void>(), 8, LONG, 0) }
     };
     assert_eq!(program.closed_while(program.events(), read), interrupted);
 }
@@ -193,7 +194,7 @@ fn a_slot_that_is_used_again_is_another_queue() {
     let program = Program::new();
     let ended = std::thread::scope(|scope| {
         let queue = program.queue();
-        let waits = scope.spawn(move || queue.sread(1, FOREVER));
+        let waits = scope.spawn(move || queue.sread(1, LONG));
         std::thread::sleep(Duration::from_millis(50));
         assert_eq!(queue.close(), 0);
         let next = program.queue();
@@ -212,7 +213,7 @@ fn waiters_of_one_queue_let_each_other_sleep() {
     let queue = program.queue();
     std::thread::scope(|scope| {
         (0..2).for_each(|_| {
-            scope.spawn(move || queue.sread(1, FOREVER));
+            scope.spawn(move || queue.sread(1, LONG));
         });
         let end = Instant::now() + SOON;
         // Both polls before sleep have ended.
@@ -241,7 +242,7 @@ fn a_signal_counts_once() {
     assert_eq!(queue.trywait(), 0, "the signal was taken");
     // SAFETY: as above.
     assert_eq!(unsafe { signal(queue.at()) }, 0);
-    assert_eq!(queue.sread(1, FOREVER), -(libc::EAGAIN as isize));
+    assert_eq!(queue.sread(1, LONG), -(libc::EAGAIN as isize));
     assert_eq!(queue.trywait(), 0);
     assert_eq!(queue.close(), 0);
 }
@@ -251,7 +252,7 @@ fn a_read_without_room_does_not_wait() {
     let program = Program::new();
     let queue = program.queue();
     let begin = Instant::now();
-    assert_eq!(queue.sread(0, FOREVER), -(libc::EAGAIN as isize));
+    assert_eq!(queue.sread(0, LONG), -(libc::EAGAIN as isize));
     assert!(begin.elapsed() < SOON);
     assert_eq!(queue.close(), 0);
 }
