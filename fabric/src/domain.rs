@@ -5,13 +5,18 @@
 //! A caller that finds nothing becomes a *waiter* ([`State::prepare`]): it requests wakes from all
 //! NICs, and sleeps on a wait object without the lock. As long as there are waiters, NICs wake them
 //! for every completion, even one that another caller handles. Other threads may complete operations
-//! without a NIC; their calls wake the waiters that then have something to read. A waiter that is awake
-//! ([`State::leave`]) cancels the requests, and so must wake all others, which then look again.
-//! Twice a second all look again in any case, because silent peers are counted in such looks.
+//! without a NIC; their calls wake the waiters that then have something to read. A waiter is a thread
+//! and what it awaits. Only that thread ends its wait ([`State::leave`]), so that the others sleep on;
+//! the last one cancels the requests. Twice a second all look again in any case, because silent
+//! peers are counted in such looks.
+//!
+//! Threads may share a wait object, and one that prepares to sleep clears it. That may take the wake
+//! of another one. It is no loss: the other one is still a waiter, and what it was woken for has been
+//! handled by then, or is requested again.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::yield_now;
+use std::thread::{ThreadId, current, yield_now};
 use std::time::Duration;
 
 use crate::driver::Driver;
@@ -21,7 +26,9 @@ use crate::engine::slots::Slab;
 use crate::wait::{Alarm, WaitObject};
 
 /// Maximum number of endpoints of a domain.
-const MOST_ENDPOINTS: usize = 64;
+pub const MOST_ENDPOINTS: usize = 64;
+/// Maximum number of waiters. Threads that leave their wait to others may accumulate.
+const MOST_WAITERS: usize = 4096;
 /// Maximum number of turns in which a caller that is about to sleep makes progress.
 const MOST_TURNS: usize = 8;
 
@@ -45,6 +52,7 @@ pub enum Awaited {
 
 #[derive(Debug)]
 struct Waiter {
+    thread: ThreadId,
     awaits: Awaited,
     object: Arc<WaitObject>,
 }
@@ -84,6 +92,12 @@ impl Domain {
         self.state.lock().ok()
     }
 
+    /// Looks for progress in a row that found none.
+    #[cfg(test)]
+    pub fn looks(&self) -> u32 {
+        self.lock().expect("no panic").idle
+    }
+
     /// A new wait object.
     ///
     /// # Errors
@@ -116,6 +130,9 @@ impl Domain {
 impl State {
     /// Adds an endpoint and returns its slot, or `None` if all are in use.
     pub fn insert(&mut self, driver: Driver) -> Option<usize> {
+        if self.endpoints.room() == 0 {
+            return None;
+        }
         self.alarm.watch(driver.nic()).ok()?;
         // Waiters have not requested wakes from this NIC.
         self.wake_all();
@@ -134,7 +151,7 @@ impl State {
         Some((self.endpoints.get_mut(slot)?, &mut self.shared))
     }
 
-    /// All endpoints, and the shared state, for calls that wait for NICs: waiters lose their wakes
+    /// All endpoints, and the shared state, for calls that wait for NICs: waiters lose their requests
     /// and look again.
     pub fn all(&mut self) -> (impl Iterator<Item = &mut Driver>, &mut Shared) {
         self.wake_all();
@@ -174,40 +191,79 @@ impl State {
     /// Prepares to sleep on a wait object. Returns whether there is nothing to read or to do.
     pub fn prepare(&mut self, awaits: Awaited, object: &Arc<WaitObject>) -> bool {
         self.leave(awaits);
-        if self.progress_all() || self.has_news(awaits) {
+        let is_full = self.waiters.len() >= MOST_WAITERS;
+        if self.progress_all() || self.has_news(awaits) || is_full {
             return false;
         }
         object.clear();
+        if !self.waiters.is_empty() {
+            // NICs that have woken others would wake this one, too.
+            self.disarm();
+        }
         if !self.arm() {
-            // Clearing may have taken the wake of another thread that sleeps on this object.
-            object.wake();
+            self.wake_all();
             return false;
         }
         let object = object.clone();
-        self.waiters.push(Waiter { awaits, object });
+        self.waiters.push(Waiter {
+            thread: current().id(),
+            awaits,
+            object,
+        });
         self.alarm.ring_after(TICK);
         true
     }
 
-    /// Ends the sleep of a waiter, if it is still one.
+    /// Ends the wait of this thread, if it waits.
     pub fn leave(&mut self, awaits: Awaited) {
-        if self.waiters.iter().any(|waiter| waiter.awaits == awaits) {
-            self.wake_all();
+        if self.waiters.is_empty() {
+            return;
         }
+        let thread = current().id();
+        self.end_some(|waiter| (waiter.thread, waiter.awaits) == (thread, awaits));
     }
 
-    /// Wakes all waiters, and cancels the NICs' wakes.
+    /// Ends the waits of all threads for this, and wakes them.
+    pub fn end_waits(&mut self, awaits: Awaited) {
+        self.end_some(|waiter| {
+            let is_over = waiter.awaits == awaits;
+            if is_over {
+                waiter.object.wake();
+            }
+            is_over
+        });
+    }
+
+    fn end_some(&mut self, is_over: impl Fn(&Waiter) -> bool) {
+        let before = self.waiters.len();
+        self.waiters.retain(|waiter| !is_over(waiter));
+        if self.waiters.len() == before {
+            return;
+        }
+        if self.waiters.is_empty() {
+            self.alarm.ring_no_more();
+            self.disarm();
+        }
+        // They may have slept for long.
+        self.endpoints.iter_mut().for_each(Driver::read_clock);
+    }
+
+    /// Has all waiters look again, and cancels the NICs' wakes.
     fn wake_all(&mut self) {
         if self.waiters.is_empty() {
             return;
         }
-        self.waiters
-            .drain(..)
-            .for_each(|waiter| waiter.object.wake());
-        self.alarm.ring_no_more();
+        self.waiters.iter().for_each(|waiter| waiter.object.wake());
         self.disarm();
-        // They may have slept for long.
-        self.endpoints.iter_mut().for_each(Driver::read_clock);
+    }
+
+    /// Takes the signal of a queue, if it has one.
+    pub fn take_signal(&mut self, awaits: Awaited) -> bool {
+        let Awaited::Queue(slot) = awaits else {
+            return false;
+        };
+        let queue = self.shared.queues.get_mut(slot);
+        queue.is_some_and(|queue| std::mem::take(&mut queue.is_signalled))
     }
 
     /// Wakes the waiters that have something to read.

@@ -55,7 +55,7 @@ impl Drop for Progress {
             let _ = thread.join();
         }
         if let Some(mut state) = self.domain.lock() {
-            state.leave(Awaited::Work);
+            state.end_waits(Awaited::Work);
         }
     }
 }

@@ -62,6 +62,15 @@ impl Alarm {
         }
     }
 
+    /// Descriptors that ring.
+    #[cfg(test)]
+    pub fn watched(&self) -> usize {
+        use std::os::fd::AsRawFd;
+        let info = format!("/proc/self/fdinfo/{}", self.group.0.as_raw_fd());
+        let info = std::fs::read_to_string(info).expect("it is open");
+        info.lines().filter(|line| line.starts_with("tfd:")).count()
+    }
+
     /// Rings after this time, too, once.
     pub fn ring_after(&self, time: Duration) {
         let after = Expiration::OneShot(TimeSpec::from_duration(time));

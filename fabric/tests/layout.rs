@@ -247,6 +247,8 @@ fn numbers() -> Vec<Fact> {
         FI_FENCE,
         FI_COMPLETION,
         FI_EVENT,
+        FI_MORE,
+        FI_THREAD_ENDPOINT,
         FI_INJECT,
         FI_INJECT_COMPLETE,
         FI_TRANSMIT_COMPLETE,

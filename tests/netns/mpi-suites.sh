@@ -14,9 +14,14 @@ t_need_mpi
 export PHITWIRE_PATIENCE=60
 
 suites=${PHITWIRE_MPI_SUITES:-}
-parts=(fi_pingpong netpipe)
-[[ ${PHITWIRE_LONG:-0} == 0 ]] || parts+=(hpcc osu mpi4py mpich fabtests)
-[[ -z ${PHITWIRE_MPI_PARTS:-} ]] || read -ra parts <<<"$PHITWIRE_MPI_PARTS"
+parts=(fi_pingpong netpipe) long_parts=(hpcc osu mpi4py mpich fabtests)
+if [[ -n ${PHITWIRE_MPI_PARTS:-} ]]; then
+    read -ra parts <<<"$PHITWIRE_MPI_PARTS"
+elif t_long; then
+    parts+=("${long_parts[@]}")
+else
+    for part in "${long_parts[@]}"; do skip "$part" "takes minutes (tests/run.sh --long, or PHITWIRE_MPI_PARTS=$part)"; done
+fi
 
 # mpi SECONDS [options] PROGRAM...
 mpi() { timeout --foreground -k 5 "$1" "$PHW_SCRIPTS/mpi.sh" --lab "$LAB" "${@:2}"; }
@@ -169,7 +174,8 @@ part_fabtests() {
     [[ -d ${PHITWIRE_FABTESTS:-/none}/bin ]] || { skip "fabtests" "PHITWIRE_FABTESTS is not a directory with libfabric's fabtests"; return; }
     local kind program arguments usage
     while read -r kind program arguments; do
-        [[ $kind != \#* && -x $PHITWIRE_FABTESTS/bin/$program ]] || continue
+        [[ -n $kind && $kind != \#* ]] || continue
+        [[ -x $PHITWIRE_FABTESTS/bin/$program ]] || { skip "$program $arguments" "no $PHITWIRE_FABTESTS/bin/$program: this version of fabtests does not have it"; continue; }
         # 1.17 has another name for the option of fi_multinode.
         usage=$("$PHITWIRE_FABTESTS/bin/$program" -h 2>&1) || true
         [[ $program != fi_multinode || $usage == *"-x <xfer_mode>"* ]] || arguments=${arguments/-x/-C}

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use super::domains::elements_of;
-use super::endpoints::{op, silent};
+use super::endpoints::{Told, outgoing};
 use super::messages::Again;
 use super::objects::{answer, answer_int, with_endpoint};
 use super::*;
@@ -44,8 +44,7 @@ struct Call {
     far: Far,
     datatype: c_int,
     op: c_int,
-    /// `None`: do not report success.
-    told: Option<(*mut c_void, Option<u64>)>,
+    told: Told,
 }
 
 /// # Safety
@@ -70,10 +69,7 @@ unsafe fn change(ep: *mut c_void, call: Call) -> isize {
             };
             let what = flags_of(FI_ATOMIC, call.form != Form::Write);
             with_endpoint(ep, |endpoint, shared| {
-                let op = match call.told {
-                    Some((context, flags)) => op(endpoint, context, what, flags, 0)?,
-                    None => silent(what, 0),
-                };
+                let op = outgoing(endpoint, (what, 0), call.told, bytes)?;
                 endpoint.atomic(shared, call.far, change, memory, op)?;
                 Ok(0)
             })
@@ -91,22 +87,23 @@ const fn far(number: u64, address: u64, key: u64) -> Far {
 }
 
 /// # Safety
-/// `ioc` points to `count` entries.
+/// `ioc` is null or points to `count` entries.
 unsafe fn total(ioc: *const Ioc, count: usize) -> usize {
+    let count = if ioc.is_null() { 0 } else { count };
     // SAFETY: guaranteed by the caller.
     (0..count).map(|n| unsafe { (*ioc.add(n)).count }).sum()
 }
 
 /// # Safety
-/// The message is valid.
+/// The message is null or valid.
 unsafe fn of_message(msg: *const MsgAtomic, form: Form, flags: u64) -> Result<Call, isize> {
     // SAFETY: guaranteed by the caller.
     unsafe {
-        let msg = &*msg;
-        if msg.rma_iov_count != 1 {
+        let msg = msg.as_ref().filter(|msg| msg.rma_iov_count == 1);
+        let iov = msg.and_then(|msg| msg.rma_iov.as_ref());
+        let (Some(msg), Some(iov)) = (msg, iov) else {
             return Err(-(libc::EINVAL as isize));
-        }
-        let iov = &*msg.rma_iov;
+        };
         Ok(Call {
             form,
             count: iov.len,

@@ -4,8 +4,8 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use super::objects::{
-    DomainObject, DomainOwn, NONE, Object, answer_int, base, bind_nothing, errno_of, fid, table,
-    within,
+    DomainObject, DomainOwn, NONE, Object, answer_int, base, bind_nothing, errno_of, fid, given,
+    put, table, within,
 };
 use super::refusals::refuse;
 use super::*;
@@ -56,6 +56,8 @@ pub unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     answer_int(|| {
+        // SAFETY: the caller passes a valid pointer for the result, or null.
+        unsafe { put(out, std::ptr::null_mut())? };
         let place = Place::of_environment().ok_or(libc::ENODEV)?;
         // SAFETY: the program passes an `fi_info` that libfabric made.
         let attr = unsafe { info.as_ref().and_then(|info| info.domain_attr.as_ref()) };
@@ -80,16 +82,15 @@ pub unsafe extern "C" fn open(
             ops: table(&CALLS),
             mr: table(&MEMORY_CALLS),
         };
-        // SAFETY: the caller passes a valid pointer for the result.
-        unsafe { *out = Object::give(fid, own) };
-        Ok(())
+        // SAFETY: as above.
+        unsafe { put(out, Object::give(fid, own)) }
     })
 }
 
 unsafe extern "C" fn close(fid: *mut c_void) -> c_int {
     // SAFETY: the program closes a domain, once.
     answer_int(|| unsafe {
-        drop(DomainObject::take(fid).own.progress);
+        drop(DomainObject::take(fid, FI_CLASS_DOMAIN)?);
         Ok(())
     })
 }
@@ -102,13 +103,22 @@ unsafe extern "C" fn control(_: *mut c_void, command: c_int, _: *mut c_void) -> 
     -refuse(what, libc::ENOSYS)
 }
 
-fn add(
-    object: &DomainObject,
-    bytes: Bytes,
-    access: u64,
-    requested: u64,
-    context: *mut c_void,
-) -> Result<*mut c_void, i32> {
+/// Memory that a program registers: where it is, its access, and the key and the context that the
+/// program requests.
+type Registered = (Bytes, u64, u64, *mut c_void);
+
+/// # Safety
+/// `domain` is a domain or null, `out` valid for writing or null.
+unsafe fn add(
+    domain: *const c_void,
+    (bytes, access, requested, context): Registered,
+    out: *mut *mut c_void,
+) -> Result<(), i32> {
+    // SAFETY: guaranteed by the caller.
+    let object = unsafe {
+        put(out, std::ptr::null_mut())?;
+        DomainObject::of(domain, FI_CLASS_DOMAIN)?
+    };
     let own = &object.own;
     let key = within(&own.domain, |state| {
         let (mut drivers, shared) = state.all();
@@ -140,7 +150,8 @@ fn add(
         mem_desc: std::ptr::null_mut(),
         key,
     };
-    Ok(Object::give(fid, (own.domain.clone(), key)))
+    // SAFETY: guaranteed by the caller.
+    unsafe { put(out, Object::give(fid, (own.domain.clone(), key))) }
 }
 
 unsafe extern "C" fn register(
@@ -157,8 +168,7 @@ unsafe extern "C" fn register(
     // SAFETY: the program keeps the memory until it closes the region, and passes a domain.
     answer_int(|| unsafe {
         let bytes = Bytes::new(buf, len);
-        *out = add(DomainObject::of(domain), bytes, access, requested, context)?;
-        Ok(())
+        add(domain, (bytes, access, requested, context), out)
     })
 }
 
@@ -178,9 +188,9 @@ unsafe extern "C" fn register_iov(
         if count != 1 {
             return Err(libc::EINVAL);
         }
-        let bytes = Bytes::new((*iov).base, (*iov).len);
-        *out = add(DomainObject::of(domain), bytes, access, requested, context)?;
-        Ok(())
+        let iov = given(iov)?;
+        let bytes = Bytes::new(iov.base, iov.len);
+        add(domain, (bytes, access, requested, context), out)
     })
 }
 
@@ -192,22 +202,21 @@ unsafe extern "C" fn register_attr(
 ) -> c_int {
     // SAFETY: as for `register`.
     answer_int(|| unsafe {
-        let attr = &*attr;
+        let attr = given(attr)?;
         if attr.iov_count != 1 {
             return Err(libc::EINVAL);
         }
-        let iov = &*attr.mr_iov;
+        let iov = given(attr.mr_iov)?;
         let bytes = Bytes::new(iov.base, iov.len);
-        let object = DomainObject::of(domain);
-        *out = add(object, bytes, attr.access, attr.requested_key, attr.context)?;
-        Ok(())
+        let registered = (bytes, attr.access, attr.requested_key, attr.context);
+        add(domain, registered, out)
     })
 }
 
 unsafe extern "C" fn close_region(fid: *mut c_void) -> c_int {
     answer_int(|| {
         // SAFETY: the program closes a region, once.
-        let object = unsafe { RegionObject::take(fid) };
+        let object = unsafe { RegionObject::take(fid, FI_CLASS_MR)? };
         let (domain, key) = &object.own;
         within(domain, |state| {
             let (mut drivers, shared) = state.all();
@@ -230,9 +239,12 @@ unsafe extern "C" fn close_region(fid: *mut c_void) -> c_int {
 
 unsafe extern "C" fn bind_region(_: *mut Fid, other: *mut Fid, _: u64) -> c_int {
     // SAFETY: the program passes an object to bind the region to.
-    match unsafe { (*other).fclass } {
-        FI_CLASS_CNTR => -refuse("counters of remote operations (FI_RMA_EVENT)", libc::ENOSYS),
-        _ => 0,
+    match unsafe { other.as_ref() }.map(|fid| fid.fclass) {
+        None => -libc::EINVAL,
+        Some(FI_CLASS_CNTR) => {
+            -refuse("counters of remote operations (FI_RMA_EVENT)", libc::ENOSYS)
+        }
+        Some(_) => 0,
     }
 }
 

@@ -1,10 +1,11 @@
 //! Endpoints: opening, binding, options, names.
 
 use std::ffi::{c_int, c_void};
+use std::sync::Arc;
 
 use super::objects::{
     DomainObject, EndpointObject, NONE, Object, Part, PartObject, answer, answer_int, base, fid,
-    table, with_endpoint, within,
+    given, put, room_of, table, with_endpoint, within,
 };
 use super::refusals::{check_flags, refuse};
 use super::*;
@@ -44,8 +45,11 @@ pub unsafe extern "C" fn open(
 ) -> c_int {
     answer_int(|| {
         // SAFETY: the program passes a domain, libfabric's `fi_info`, and a valid result pointer.
-        let (own, info) = unsafe { (&DomainObject::of(domain).own, info.as_ref()) };
-        let info = info.ok_or(libc::EINVAL)?;
+        let (object, info) = unsafe {
+            put(out, std::ptr::null_mut())?;
+            (DomainObject::of(domain, FI_CLASS_DOMAIN)?, given(info)?)
+        };
+        let own = &object.own;
         let mut driver = Driver::attach(&own.place).map_err(|error| {
             eprintln!("phitwire: {error}");
             libc::ENODEV
@@ -77,8 +81,7 @@ pub unsafe extern "C" fn open(
         };
         let part = Part::new(&own.domain, slot);
         // SAFETY: as above.
-        unsafe { *out = Object::give(fid, part) };
-        Ok(())
+        unsafe { put(out, Object::give(fid, part)) }
     })
 }
 
@@ -87,13 +90,12 @@ static NO_COLLECTIVES: Ops<11> = Ops::new([NONE; 11]);
 unsafe extern "C" fn close(fid: *mut c_void) -> c_int {
     answer_int(|| {
         // SAFETY: the program closes an endpoint, once.
-        let own = unsafe { EndpointObject::take(fid) }.own;
-        within(&own.domain, |state| {
+        let own = &unsafe { EndpointObject::take(fid, FI_CLASS_EP)? }.own;
+        own.close(|state| {
             if let Some(mut driver) = state.remove(own.slot) {
                 driver.drain(&mut state.shared);
                 driver.endpoint.close(&mut state.shared);
             }
-            Ok(())
         })
     })
 }
@@ -101,7 +103,7 @@ unsafe extern "C" fn close(fid: *mut c_void) -> c_int {
 unsafe extern "C" fn bind(ep: *mut c_void, other: *mut Fid, flags: u64) -> c_int {
     // SAFETY: the program passes an endpoint, and an object to bind it to.
     answer_int(|| unsafe {
-        let class = (*other).fclass;
+        let class = given(other)?.fclass;
         if class == FI_CLASS_EQ {
             return Ok(());
         }
@@ -112,7 +114,12 @@ unsafe extern "C" fn bind(ep: *mut c_void, other: *mut Fid, flags: u64) -> c_int
             let what = "counters of remote operations (FI_RMA_EVENT)";
             return Err(refuse(what, libc::ENOSYS));
         }
-        let slot = PartObject::of(other.cast()).own.slot;
+        let other = PartObject::of(other.cast(), class)?;
+        let endpoint = EndpointObject::of(ep, FI_CLASS_EP)?;
+        if !Arc::ptr_eq(&other.own.domain, &endpoint.own.domain) {
+            return Err(libc::EINVAL);
+        }
+        let slot = other.own.slot;
         with_endpoint(ep, |endpoint, _| {
             let binds = endpoint.binds_mut();
             let is_selective = flags & FI_SELECTIVE_COMPLETION != 0;
@@ -144,14 +151,13 @@ unsafe extern "C" fn control(ep: *mut c_void, command: c_int, arg: *mut u64) -> 
         match command {
             FI_ENABLE => Ok(()),
             FI_GETOPSFLAG | FI_SETOPSFLAG => with_endpoint(ep, |endpoint, _| {
-                let which = usize::from(*arg & FI_SEND == 0);
-                match command {
-                    FI_GETOPSFLAG => *arg = endpoint.op_flags[which],
-                    _ => {
-                        check_flags(*arg)?;
-                        endpoint.op_flags[which] = *arg & !(FI_SEND | FI_RECV);
-                    }
+                let flags = *given(arg)?;
+                let which = usize::from(flags & FI_SEND == 0);
+                if command == FI_GETOPSFLAG {
+                    return put(arg, endpoint.op_flags[which]);
                 }
+                check_flags(flags)?;
+                endpoint.op_flags[which] = flags & !(FI_SEND | FI_RECV);
                 Ok(())
             }),
             _ => Err(libc::ENOSYS),
@@ -183,7 +189,7 @@ unsafe extern "C" fn getopt(
         if name != FI_OPT_MIN_MULTI_RECV {
             return Err(libc::ENOPROTOOPT);
         }
-        if len.replace(size_of::<usize>()) < size_of::<usize>() {
+        if room_of(len, size_of::<usize>())? < size_of::<usize>() || value.is_null() {
             return Err(FI_ETOOSMALL);
         }
         let room = with_endpoint(ep, |endpoint, _| Ok(endpoint.least_room()))?;
@@ -204,6 +210,7 @@ unsafe extern "C" fn setopt(
         if name != FI_OPT_MIN_MULTI_RECV || len != size_of::<usize>() {
             return Err(libc::ENOPROTOOPT);
         }
+        given(value)?;
         let room = value.cast::<usize>().read_unaligned();
         with_endpoint(ep, |endpoint, _| {
             endpoint.set_least_room(room);
@@ -216,7 +223,7 @@ unsafe extern "C" fn getname(ep: *mut c_void, out: *mut c_void, len: *mut usize)
     // SAFETY: the program passes an endpoint, and a buffer of the given length.
     answer_int(|| unsafe {
         let address = with_endpoint(ep, |endpoint, _| Ok(endpoint.address()))?;
-        if len.replace(Address::BYTES) < Address::BYTES || out.is_null() {
+        if room_of(len, Address::BYTES)? < Address::BYTES || out.is_null() {
             return Err(FI_ETOOSMALL);
         }
         let bytes = address.to_bytes();
@@ -255,13 +262,34 @@ pub fn op(
     })
 }
 
-/// The same for an operation whose success is not reported.
-pub const fn silent(what: u64, tag: u64) -> Op {
-    Op {
-        context: 0,
-        flags: what,
-        tells: false,
-        is_delivery: false,
-        tag,
+/// How a call reports its operation: the context, and the flags as in [`op`]. `None`: the operation
+/// is injected, and success is not reported.
+pub type Told = Option<(*mut c_void, Option<u64>)>;
+
+/// The same for an operation that sends `len` bytes.
+///
+/// # Errors
+/// Those of [`op`]; `EMSGSIZE` for injected operations with too many bytes.
+pub fn outgoing(
+    endpoint: &Endpoint,
+    (what, tag): (u64, u64),
+    told: Told,
+    len: usize,
+) -> Result<Op, i32> {
+    let flags = told.map_or(FI_INJECT, |(_, flags)| {
+        flags.unwrap_or(endpoint.op_flags[0])
+    });
+    if flags & FI_INJECT != 0 && len > info::MOST_INJECT {
+        return Err(libc::EMSGSIZE);
+    }
+    match told {
+        Some((context, flags)) => op(endpoint, context, what, flags, tag),
+        None => Ok(Op {
+            context: 0,
+            flags: what,
+            tells: false,
+            is_delivery: false,
+            tag,
+        }),
     }
 }

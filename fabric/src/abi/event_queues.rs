@@ -9,7 +9,7 @@ use phitwire_client::descriptors::Event;
 
 use super::events::{patience, strerror};
 use super::objects::{
-    FI_EOTHER, Object, answer, answer_int, base, bind_nothing, errno_of, fid, table,
+    FI_EOTHER, Object, answer, answer_int, base, bind_nothing, errno_of, fid, put, table,
 };
 use super::*;
 use crate::event_queue::EventQueue;
@@ -26,7 +26,8 @@ static CALLS: Ops<5> = Ops::new([
 
 /// An event queue, and the descriptor that is readable while it has events.
 pub struct Own {
-    queue: Mutex<EventQueue>,
+    /// `None` once it is closed.
+    queue: Mutex<Option<EventQueue>>,
     event: Event,
     waits_by: c_int,
     /// Whether the program may write.
@@ -36,24 +37,38 @@ pub struct Own {
 pub type EventQueueObject = Object<FidSimple, Own>;
 
 impl Own {
-    fn lock(&self) -> Result<MutexGuard<'_, EventQueue>, i32> {
+    fn lock(&self) -> Result<MutexGuard<'_, Option<EventQueue>>, i32> {
         self.queue.lock().map_err(|_| FI_EOTHER)
     }
 
-    fn write(&self, event: u32, bytes: &[u8]) -> Result<(), i32> {
+    /// Calls `call` with the queue.
+    ///
+    /// # Errors
+    /// Its own; `EINTR` if another thread has closed the queue.
+    fn with<T>(
+        &self,
+        call: impl FnOnce(&mut EventQueue, &Event) -> Result<T, i32>,
+    ) -> Result<T, i32> {
         let mut queue = self.lock()?;
-        queue.write(event, bytes)?;
-        self.event.wake();
-        Ok(())
+        call(queue.as_mut().ok_or(libc::EINTR)?, &self.event)
+    }
+
+    fn write(&self, event: u32, bytes: &[u8]) -> Result<(), i32> {
+        self.with(|queue, descriptor| {
+            queue.write(event, bytes)?;
+            descriptor.wake();
+            Ok(())
+        })
     }
 
     fn read(&self, most: usize, peek: bool) -> Result<(u32, Vec<u8>), i32> {
-        let mut queue = self.lock()?;
-        let found = queue.read(most, peek)?;
-        if queue.is_empty() {
-            self.event.clear();
-        }
-        Ok(found)
+        self.with(|queue, descriptor| {
+            let found = queue.read(most, peek)?;
+            if queue.is_empty() {
+                descriptor.clear();
+            }
+            Ok(found)
+        })
     }
 
     /// Succeeds if the program may sleep until the descriptor is readable.
@@ -61,10 +76,17 @@ impl Own {
     /// # Errors
     /// `EAGAIN`: there are events.
     pub fn prepare(&self) -> Result<(), i32> {
-        match self.lock()?.is_empty() {
+        self.with(|queue, _| match queue.is_empty() {
             true => Ok(()),
             false => Err(libc::EAGAIN),
-        }
+        })
+    }
+
+    /// Closes the queue: reads that wait end.
+    fn close(&self) -> Result<(), i32> {
+        *self.lock()? = None;
+        self.event.wake();
+        Ok(())
     }
 }
 
@@ -77,8 +99,9 @@ pub unsafe extern "C" fn open(
     answer_int(|| {
         // SAFETY: the program passes attributes or null.
         let attr = unsafe { attr.as_ref() };
+        let queue = EventQueue::new(attr.map_or(0, |attr| attr.size));
         let own = Own {
-            queue: Mutex::new(EventQueue::new(attr.map_or(0, |attr| attr.size))),
+            queue: Mutex::new(Some(queue)),
             event: Event::new().map_err(errno_of)?,
             waits_by: waiting::checked(attr.map_or(0, |attr| attr.wait_obj))?,
             is_writable: attr.is_some_and(|attr| attr.flags & FI_WRITE != 0),
@@ -87,31 +110,30 @@ pub unsafe extern "C" fn open(
             fid: fid(FI_CLASS_EQ, context, &OPS),
             ops: table(&CALLS),
         };
-        // SAFETY: the caller passes a valid pointer for the result.
-        unsafe { *out = Object::give(fid, own) };
-        Ok(())
+        // SAFETY: the caller passes a valid pointer for the result, or null.
+        unsafe {
+            put(out, std::ptr::null_mut())?;
+            put(out, Object::give(fid, own))
+        }
     })
 }
 
 unsafe extern "C" fn close(fid: *mut c_void) -> c_int {
     // SAFETY: the program closes an event queue, once.
-    answer_int(|| unsafe {
-        drop(EventQueueObject::take(fid));
-        Ok(())
-    })
+    answer_int(|| unsafe { EventQueueObject::take(fid, FI_CLASS_EQ)?.own.close() })
 }
 
 unsafe extern "C" fn control(fid: *mut c_void, command: c_int, arg: *mut c_void) -> c_int {
     // SAFETY: the program passes an event queue, and a valid pointer for the result.
     answer_int(|| unsafe {
-        let own = &EventQueueObject::of(fid).own;
+        let own = &EventQueueObject::of(fid, FI_CLASS_EQ)?.own;
         let raw = || Ok(own.event.as_fd().as_raw_fd());
         waiting::answer_control(command, arg, own.waits_by, raw)
     })
 }
 
 /// # Safety
-/// `event` is valid for the number, and `out` for the bytes.
+/// `event` is null or valid for the number, and `out` valid for the bytes.
 unsafe fn hand_out(
     (number, bytes): (u32, Vec<u8>),
     event: *mut u32,
@@ -119,10 +141,18 @@ unsafe fn hand_out(
 ) -> Result<isize, i32> {
     // SAFETY: guaranteed by the caller.
     unsafe {
-        *event = number;
+        put(event, number)?;
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.cast(), bytes.len());
     }
     Ok(bytes.len() as isize)
+}
+
+/// Bytes that a program's buffer holds: none without one.
+const fn room(out: *const c_void, len: usize) -> usize {
+    match out.is_null() {
+        true => 0,
+        false => len,
+    }
 }
 
 unsafe extern "C" fn read(
@@ -135,8 +165,8 @@ unsafe extern "C" fn read(
     // SAFETY: the caller keeps libfabric's rules, here and below; an event longer than `len` is not
     // taken.
     answer(|| unsafe {
-        let own = &EventQueueObject::of(fid).own;
-        hand_out(own.read(len, flags & FI_PEEK != 0)?, event, out)
+        let own = &EventQueueObject::of(fid, FI_CLASS_EQ)?.own;
+        hand_out(own.read(room(out, len), flags & FI_PEEK != 0)?, event, out)
     })
 }
 
@@ -150,11 +180,11 @@ unsafe extern "C" fn sread(
 ) -> isize {
     // SAFETY: see `read`.
     answer(|| unsafe {
-        let own = &EventQueueObject::of(fid).own;
+        let own = &EventQueueObject::of(fid, FI_CLASS_EQ)?.own;
         let (begin, most) = (Instant::now(), patience(timeout));
         loop {
             let left = most.saturating_sub(begin.elapsed());
-            match own.read(len, flags & FI_PEEK != 0) {
+            match own.read(room(out, len), flags & FI_PEEK != 0) {
                 Err(libc::EAGAIN) if !left.is_zero() => sleep([own.event.as_fd()], left),
                 found => return hand_out(found?, event, out),
             }
@@ -171,7 +201,7 @@ unsafe extern "C" fn write(
 ) -> isize {
     // SAFETY: see `read`.
     answer(|| unsafe {
-        let own = &EventQueueObject::of(fid).own;
+        let own = &EventQueueObject::of(fid, FI_CLASS_EQ)?.own;
         if !own.is_writable {
             return Err(libc::EINVAL);
         }

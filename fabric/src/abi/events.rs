@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::objects::{
     DomainObject, Object, Part, PartObject, Wait, answer, answer_int, base, bind_nothing, fid,
-    progress, table, until, within,
+    progress, put, table, until, within,
 };
 use super::*;
 use crate::domain::Awaited;
@@ -51,7 +51,11 @@ pub unsafe extern "C" fn open_queue(
 ) -> c_int {
     answer_int(|| {
         // SAFETY: the program passes a domain, attributes or null, and a valid result pointer.
-        let (own, attr) = unsafe { (&DomainObject::of(domain).own, attr.as_mut()) };
+        let (object, attr) = unsafe {
+            put(out, std::ptr::null_mut())?;
+            (DomainObject::of(domain, FI_CLASS_DOMAIN)?, attr.as_mut())
+        };
+        let own = &object.own;
         let (mut format, mut waits_by) = (FORMAT_CONTEXT, 0);
         if let Some(attr) = attr {
             waits_by = waiting::checked(attr.wait_obj)?;
@@ -77,19 +81,17 @@ pub unsafe extern "C" fn open_queue(
         let mut part = Part::new(&own.domain, slot);
         (part.format, part.waits_by) = (format, waits_by);
         // SAFETY: as above.
-        unsafe { *out = Object::give(fid, part) };
-        Ok(())
+        unsafe { put(out, Object::give(fid, part)) }
     })
 }
 
 unsafe extern "C" fn close_queue(fid: *mut c_void) -> c_int {
     answer_int(|| {
         // SAFETY: the program closes a queue, once.
-        let own = unsafe { PartObject::take(fid) }.own;
-        within(&own.domain, |state| {
+        let own = &unsafe { PartObject::take(fid, FI_CLASS_CQ)? }.own;
+        own.close(|state| {
             state.shared.queues.remove(own.slot);
-            state.leave(Awaited::Queue(own.slot));
-            Ok(())
+            state.end_waits(Awaited::Queue(own.slot));
         })
     })
 }
@@ -123,12 +125,16 @@ unsafe fn read_into(
     patience: Option<Duration>,
 ) -> isize {
     answer(|| {
+        if count > 0 && out.is_null() {
+            return Err(libc::EINVAL);
+        }
         // SAFETY: guaranteed by the caller.
-        let own = unsafe { &PartObject::of(fid).own };
+        let own = &unsafe { PartObject::of(fid, FI_CLASS_CQ)? }.own;
         let wait = Wait {
             part: own,
             awaits: Awaited::Queue(own.slot),
-            most: patience,
+            // Without room for entries there is nothing to wait for.
+            most: patience.filter(|_| count > 0),
         };
         let found = until(wait, |shared| match count {
             // Make progress only, since the read has no room for entries.
@@ -219,8 +225,8 @@ unsafe extern "C" fn sreadfrom(
 unsafe extern "C" fn signal(fid: *mut c_void) -> c_int {
     answer_int(|| {
         // SAFETY: the program passes a queue.
-        let own = unsafe { &PartObject::of(fid).own };
-        within(&own.domain, |state| {
+        let own = &unsafe { PartObject::of(fid, FI_CLASS_CQ)? }.own;
+        own.within(|state| {
             let queue = state.shared.queues.get_mut(own.slot).ok_or(libc::EINVAL)?;
             queue.is_signalled = true;
             state.called();
@@ -233,13 +239,13 @@ unsafe extern "C" fn readerr(fid: *mut c_void, out: *mut CqErrEntry, _flags: u64
     // SAFETY: the program passes a queue and a valid pointer for the result; all versions of the
     // structure have the part that is written.
     answer(|| unsafe {
-        let own = &PartObject::of(fid).own;
-        let error = within(&own.domain, |state| {
+        let own = &PartObject::of(fid, FI_CLASS_CQ)?.own;
+        let out = out.as_mut().ok_or(libc::EINVAL)?;
+        let error = own.within(|state| {
             let queue = state.shared.queues.get_mut(own.slot).ok_or(libc::EINVAL)?;
             queue.errors.pop_front().ok_or(libc::EAGAIN)
         });
         let (entry, failure, over) = error?;
-        let out = &mut *out;
         *out = CqErrEntry {
             op_context: entry.context as *mut c_void,
             flags: entry.flags,
@@ -282,7 +288,11 @@ pub unsafe extern "C" fn open_counter(
 ) -> c_int {
     answer_int(|| {
         // SAFETY: the program passes a domain, attributes or null, and a valid result pointer.
-        let (own, attr) = unsafe { (&DomainObject::of(domain).own, attr.as_ref()) };
+        let (object, attr) = unsafe {
+            put(out, std::ptr::null_mut())?;
+            (DomainObject::of(domain, FI_CLASS_DOMAIN)?, attr.as_ref())
+        };
+        let own = &object.own;
         let waits_by = waiting::checked(attr.map_or(0, |attr| attr.wait_obj))?;
         let slot = within(&own.domain, |state| {
             state
@@ -298,19 +308,17 @@ pub unsafe extern "C" fn open_counter(
         let mut part = Part::new(&own.domain, slot);
         part.waits_by = waits_by;
         // SAFETY: as above.
-        unsafe { *out = Object::give(fid, part) };
-        Ok(())
+        unsafe { put(out, Object::give(fid, part)) }
     })
 }
 
 unsafe extern "C" fn close_counter(fid: *mut c_void) -> c_int {
     answer_int(|| {
         // SAFETY: the program closes a counter, once.
-        let own = unsafe { PartObject::take(fid) }.own;
-        within(&own.domain, |state| {
+        let own = &unsafe { PartObject::take(fid, FI_CLASS_CNTR)? }.own;
+        own.close(|state| {
             state.shared.counters.remove(own.slot);
-            state.leave(Awaited::Counter(own.slot));
-            Ok(())
+            state.end_waits(Awaited::Counter(own.slot));
         })
     })
 }
@@ -320,8 +328,8 @@ unsafe extern "C" fn close_counter(fid: *mut c_void) -> c_int {
 unsafe fn change_counter(fid: *mut c_void, change: impl FnOnce(&mut Counter)) -> c_int {
     answer_int(|| {
         // SAFETY: guaranteed by the caller.
-        let own = unsafe { &PartObject::of(fid).own };
-        within(&own.domain, |state| {
+        let own = &unsafe { PartObject::of(fid, FI_CLASS_CNTR)? }.own;
+        own.within(|state| {
             change(
                 state
                     .shared
@@ -341,9 +349,9 @@ unsafe fn counter_now(fid: *mut c_void) -> Counter {
     let mut now = Counter::default();
     let _ = answer(|| {
         // SAFETY: guaranteed by the caller.
-        let own = unsafe { &PartObject::of(fid).own };
+        let own = &unsafe { PartObject::of(fid, FI_CLASS_CNTR)? }.own;
         progress(&own.domain)?;
-        within(&own.domain, |state| {
+        own.within(|state| {
             state.leave(Awaited::Counter(own.slot));
             let counter = state.shared.counters.get_mut(own.slot);
             now = counter.ok_or(libc::EINVAL)?.read();
@@ -394,7 +402,7 @@ unsafe extern "C" fn counter_seterr(fid: *mut c_void, value: u64) -> c_int {
 unsafe extern "C" fn counter_wait(fid: *mut c_void, threshold: u64, timeout: c_int) -> c_int {
     answer_int(|| {
         // SAFETY: the caller keeps libfabric's rules.
-        let own = unsafe { &PartObject::of(fid).own };
+        let own = &unsafe { PartObject::of(fid, FI_CLASS_CNTR)? }.own;
         let mut before = None;
         let wait = Wait {
             part: own,

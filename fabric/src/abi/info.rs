@@ -2,15 +2,15 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
-use super::objects::{NONE, Object, answer_int, base, bind_nothing, fid, table};
+use super::objects::{NONE, Object, answer_int, base, bind_nothing, fid, put, table};
 use super::*;
+use crate::domain::MOST_ENDPOINTS;
 use crate::engine::access::MOST_ELEMENT_BYTES;
 use crate::engine::endpoint::MOST_OPERATIONS;
+use crate::engine::shared::MOST_OBJECTS;
 use crate::engine::wire::{Address, MOST_EAGER};
 use crate::place::Place;
 
-/// The version that split the modes of registered memory.
-const FI_VERSION_1_5: u32 = (1 << 16) | 5;
 const FI_ENODATA: i32 = libc::ENODATA;
 /// All capabilities.
 pub const CAPS: u64 = FI_MSG
@@ -39,15 +39,24 @@ const RX_CAPS: u64 = FI_MSG
     | FI_MULTI_RECV
     | FI_SOURCE
     | FI_DIRECTED_RECV;
-const DOMAIN_CAPS: u64 = FI_LOCAL_COMM | FI_REMOTE_COMM;
-const ADDRESS_FORMAT: u32 = FI_PROV_SPECIFIC | 0x7077;
+pub const DOMAIN_CAPS: u64 = FI_LOCAL_COMM | FI_REMOTE_COMM;
+pub const ADDRESS_FORMAT: u32 = FI_PROV_SPECIFIC | 0x7077;
+pub const PROTOCOL: u32 = FI_PROV_SPECIFIC | 0x7077;
+pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROVIDER_VERSION: u32 = 1;
+pub const FABRIC: &CStr = c"phitwire";
 const MR_MODES: c_int = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-const MOST_BYTES: usize = 1 << 40;
-const ORDERS: u64 = FI_ORDER_SAS | FI_ORDER_ATOMIC;
+pub const MOST_BYTES: usize = 1 << 40;
+pub const ORDERS: u64 = FI_ORDER_SAS | FI_ORDER_ATOMIC;
 /// Bytes of an element: atomic operations are ordered per element.
-const MOST_ORDERED: usize = 8;
+pub const MOST_ORDERED: usize = 8;
+/// Pieces of memory per message.
+pub const IOVS: usize = 8;
+/// Contexts of a domain: one each way per endpoint.
+pub const MOST_CONTEXTS: usize = MOST_ENDPOINTS;
+pub const MOST_REGIONS: usize = 1 << 16;
 /// Maximum number of bytes of an injected operation, whose memory is free when the call returns.
-const MOST_INJECT: usize = 4096;
+pub const MOST_INJECT: usize = 4096;
 const _: () = assert!(MOST_INJECT <= MOST_EAGER && 2 * MOST_ELEMENT_BYTES <= MOST_EAGER);
 
 static FABRIC_OPS: Ops<6> = base(close_fabric as Table, bind_nothing as Table, NONE);
@@ -66,10 +75,10 @@ pub extern "C" fn fi_prov_ini() -> *mut Provider {
     static PROVIDER: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
     let at = PROVIDER.get_or_init(|| {
         let provider = Provider {
-            version: 1,
+            version: PROVIDER_VERSION,
             fi_version: library::version().unwrap_or((1 << 16) | 17),
             context: [std::ptr::null_mut(); 4],
-            name: c"phitwire".as_ptr(),
+            name: FABRIC.as_ptr(),
             getinfo: getinfo as Table,
             fabric: open_fabric as Table,
             cleanup: cleanup as Table,
@@ -94,7 +103,8 @@ unsafe extern "C" fn getinfo(
         // SAFETY: libfabric's hints are null or valid, and so are their attributes.
         let hints = unsafe { hints.as_ref() };
         if let Some(hints) = hints
-            && !unsafe { suits(hints) }
+            // SAFETY: as above.
+            && !unsafe { hints::suits(hints, version, (flags, !node.is_null())) }
         {
             return Err(FI_ENODATA);
         }
@@ -153,70 +163,6 @@ unsafe fn set_addresses(
     }
 }
 
-/// Whether the provider can satisfy the hints.
-///
-/// # Safety
-/// The attributes of the hints are null or valid.
-unsafe fn suits(hints: &Info) -> bool {
-    // SAFETY: guaranteed by the caller.
-    let (tx, rx, ep, domain) = unsafe {
-        (
-            hints.tx_attr.as_ref(),
-            hints.rx_attr.as_ref(),
-            hints.ep_attr.as_ref(),
-            hints.domain_attr.as_ref(),
-        )
-    };
-    let caps = |wanted| refusals::has(wanted, CAPS);
-    let flags = |flags| refusals::check_flags(flags).is_ok();
-    let formats = [0, ADDRESS_FORMAT];
-    caps(hints.caps)
-        && formats.contains(&hints.addr_format)
-        && tx.is_none_or(|tx| {
-            caps(tx.caps)
-                && flags(tx.op_flags)
-                && tx.msg_order & !ORDERS == 0
-                && tx.comp_order == 0
-                && tx.inject_size <= MOST_INJECT
-                && tx.size <= MOST_OPERATIONS
-                && tx.iov_limit <= IOVS
-                && tx.rma_iov_limit <= 1
-        })
-        && rx.is_none_or(|rx| {
-            caps(rx.caps)
-                && flags(rx.op_flags)
-                && rx.msg_order & !ORDERS == 0
-                && rx.comp_order == 0
-                && rx.size <= MOST_OPERATIONS
-                && rx.iov_limit <= IOVS
-        })
-        && ep.is_none_or(|ep| {
-            [0, FI_EP_RDM].contains(&ep.r#type)
-                && ep.max_msg_size <= MOST_BYTES
-                && ep.msg_prefix_size == 0
-                && ep.tx_ctx_cnt <= 1
-                && ep.rx_ctx_cnt <= 1
-                && ep.auth_key_size == 0
-        })
-        && domain.is_none_or(|domain| {
-            // SAFETY: a string of the program, if not null.
-            let name = unsafe { domain.name.as_ref() };
-            domain.cq_data_size <= 8
-                && refusals::has(domain.caps, DOMAIN_CAPS)
-                && name.is_none_or(|name| {
-                    let name = unsafe { CStr::from_ptr(name) };
-                    name == domain_name().as_c_str()
-                })
-        })
-}
-
-const IOVS: usize = 8;
-
-fn domain_name() -> CString {
-    let name = Place::of_environment().map(|place| place.name());
-    CString::new(name.unwrap_or_default()).unwrap_or_default()
-}
-
 /// # Safety
 /// The attributes of the hints are null or valid.
 unsafe fn describe(hints: Option<&Info>, place: &Place, version: u32) -> Result<*mut Info, i32> {
@@ -260,8 +206,8 @@ unsafe fn describe(hints: Option<&Info>, place: &Place, version: u32) -> Result<
     };
     describe_contexts((tx, rx), (hinted.0, hinted.1), caps);
     ep.r#type = FI_EP_RDM;
-    ep.protocol = FI_PROV_SPECIFIC | 0x7077;
-    ep.protocol_version = 1;
+    ep.protocol = PROTOCOL;
+    ep.protocol_version = PROTOCOL_VERSION;
     ep.max_msg_size = MOST_BYTES;
     ep.mem_tag_format = u64::MAX;
     ep.max_order_raw_size = MOST_ORDERED;
@@ -270,8 +216,8 @@ unsafe fn describe(hints: Option<&Info>, place: &Place, version: u32) -> Result<
     (ep.tx_ctx_cnt, ep.rx_ctx_cnt) = (1, 1);
     describe_domain(domain, hinted.2, (version, asked));
     domain.name = library::text(&CString::new(place.name()).unwrap_or_default());
-    fabric.name = library::text(c"phitwire");
-    fabric.prov_version = 1;
+    fabric.name = library::text(FABRIC);
+    fabric.prov_version = PROVIDER_VERSION;
     Ok(info)
 }
 
@@ -312,7 +258,9 @@ fn describe_domain(
     let mode = match hints.map(|hints| hints.mr_mode) {
         Some(mode @ (FI_MR_BASIC | FI_MR_SCALABLE)) => mode,
         // Programs of that time have no other modes.
-        Some(0) if version < FI_VERSION_1_5 && asked & (FI_RMA | FI_ATOMIC) != 0 => FI_MR_BASIC,
+        Some(0) if version < hints::FI_VERSION_1_5 && asked & (FI_RMA | FI_ATOMIC) != 0 => {
+            FI_MR_BASIC
+        }
         Some(mode) => mode & MR_MODES,
         None if asked == 0 => MR_MODES,
         None => 0,
@@ -336,12 +284,12 @@ fn describe_domain(
     domain.mr_mode = mode;
     domain.mr_key_size = 8;
     domain.cq_data_size = 8;
-    (domain.cq_cnt, domain.ep_cnt) = (1024, 64);
-    (domain.tx_ctx_cnt, domain.rx_ctx_cnt) = (64, 64);
+    (domain.cq_cnt, domain.ep_cnt) = (MOST_OBJECTS, MOST_ENDPOINTS);
+    (domain.tx_ctx_cnt, domain.rx_ctx_cnt) = (MOST_CONTEXTS, MOST_CONTEXTS);
     (domain.max_ep_tx_ctx, domain.max_ep_rx_ctx) = (1, 1);
-    domain.cntr_cnt = 1024;
+    domain.cntr_cnt = MOST_OBJECTS;
     domain.mr_iov_limit = 1;
-    domain.mr_cnt = 1 << 16;
+    domain.mr_cnt = MOST_REGIONS;
     domain.caps = DOMAIN_CAPS;
     domain.tclass = FI_TC_BEST_EFFORT;
 }
@@ -357,16 +305,18 @@ unsafe extern "C" fn open_fabric(
             ops: table(&FABRIC_CALLS),
             api_version: 0,
         };
-        // SAFETY: libfabric passes a valid pointer for the result.
-        unsafe { *out = Object::give(fid, ()) };
-        Ok(())
+        // SAFETY: libfabric passes a valid pointer for the result, or null.
+        unsafe {
+            put(out, std::ptr::null_mut())?;
+            put(out, Object::give(fid, ()))
+        }
     })
 }
 
 unsafe extern "C" fn close_fabric(fid: *mut c_void) -> c_int {
     // SAFETY: the program closes a fabric, once.
     answer_int(|| unsafe {
-        drop(Object::<FidFabric, ()>::take(fid));
+        drop(Object::<FidFabric, ()>::take(fid, FI_CLASS_FABRIC)?);
         Ok(())
     })
 }

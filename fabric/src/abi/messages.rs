@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use super::endpoints::{op, silent};
+use super::endpoints::{Told, op, outgoing};
 use super::objects::{EndpointObject, answer, progress, with_endpoint};
 use super::*;
 use crate::engine::endpoint::Endpoint;
@@ -94,7 +94,9 @@ unsafe extern "C" fn recvv(
 unsafe extern "C" fn recvmsg(ep: *mut c_void, msg: *const Msg, flags: u64) -> isize {
     // SAFETY: see `recv`.
     unsafe {
-        let msg = &*msg;
+        let Some(msg) = msg.as_ref() else {
+            return -(libc::EINVAL as isize);
+        };
         let into = pieces::of_iov(msg.msg_iov, msg.iov_count);
         receive(ep, into, msg.addr, msg.context, Some(flags))
     }
@@ -102,22 +104,12 @@ unsafe extern "C" fn recvmsg(ep: *mut c_void, msg: *const Msg, flags: u64) -> is
 
 /// # Safety
 /// `ep` is an endpoint.
-unsafe fn transmit(
-    ep: *mut c_void,
-    from: Pieces,
-    to: u64,
-    data: Option<u64>,
-    // `None`: do not report success.
-    told: Option<(*mut c_void, Option<u64>)>,
-) -> isize {
+unsafe fn transmit(ep: *mut c_void, from: Pieces, to: u64, data: Option<u64>, told: Told) -> isize {
     // SAFETY: guaranteed by the caller.
     unsafe {
         answer(|| {
             with_endpoint(ep, |endpoint, shared| {
-                let op = match told {
-                    Some((context, flags)) => op(endpoint, context, SENT, flags, 0)?,
-                    None => silent(SENT, 0),
-                };
+                let op = outgoing(endpoint, (SENT, 0), told, from.len())?;
                 endpoint.send(shared, to, from, (None, data), op)?;
                 Ok(0)
             })
@@ -139,8 +131,8 @@ impl Again for isize {
     unsafe fn or_progress(self, ep: *mut c_void) -> Self {
         if self == -(libc::EAGAIN as isize) {
             // SAFETY: guaranteed by the caller.
-            let domain = unsafe { &EndpointObject::of(ep).own.domain };
-            let _ = answer(|| progress(domain).map(|()| 0));
+            let object = unsafe { EndpointObject::of(ep, FI_CLASS_EP) };
+            let _ = answer(|| progress(&object?.own.domain).map(|()| 0));
         }
         self
     }
@@ -189,7 +181,9 @@ unsafe extern "C" fn sendv(
 unsafe extern "C" fn sendmsg(ep: *mut c_void, msg: *const Msg, flags: u64) -> isize {
     // SAFETY: see `recv`.
     unsafe {
-        let msg = &*msg;
+        let Some(msg) = msg.as_ref() else {
+            return -(libc::EINVAL as isize);
+        };
         let from = pieces::of_iov(msg.msg_iov, msg.iov_count);
         let data = (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data);
         transmit(ep, from, msg.addr, data, Some((msg.context, Some(flags))))

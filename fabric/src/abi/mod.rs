@@ -18,6 +18,7 @@ mod domains;
 mod endpoints;
 mod event_queues;
 mod events;
+mod hints;
 mod info;
 mod library;
 mod messages;
@@ -29,6 +30,9 @@ mod tags;
 mod vectors;
 mod waiting;
 
+#[cfg(test)]
+mod tests;
+
 use std::ffi::{c_char, c_int, c_void};
 
 pub use crate::flags::*;
@@ -36,6 +40,7 @@ pub use crate::flags::*;
 // ---- Capabilities and flags ---------------------------------------------------------------------
 pub const FI_MULTICAST: u64 = 1 << 5;
 pub const FI_COLLECTIVE: u64 = 1 << 6;
+pub const FI_MORE: u64 = 1 << 18;
 pub const FI_PEEK: u64 = 1 << 19;
 pub const FI_TRIGGER: u64 = 1 << 20;
 pub const FI_FENCE: u64 = 1 << 21;
@@ -74,7 +79,10 @@ pub const FI_AV_MAP: c_int = 1;
 pub const FI_AV_TABLE: c_int = 2;
 pub const FI_PROGRESS_AUTO: c_int = 1;
 pub const FI_PROGRESS_MANUAL: c_int = 2;
+/// libfabric 2.0 and later.
+pub const FI_PROGRESS_CONTROL_UNIFIED: c_int = 3;
 pub const FI_THREAD_SAFE: c_int = 1;
+pub const FI_THREAD_ENDPOINT: c_int = 5;
 pub const FI_RM_ENABLED: c_int = 2;
 pub const FI_EP_RDM: c_int = 3;
 pub const FI_TC_BEST_EFFORT: u32 = 0x200;

@@ -3,10 +3,11 @@
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::{Fid, Ops, Table};
+use super::{FI_CLASS_EP, Fid, Ops, Table};
 use crate::domain::{Awaited, Domain, State};
 use crate::engine::endpoint::Endpoint;
 use crate::engine::shared::Shared;
@@ -21,7 +22,8 @@ const YIELDS: u32 = 24;
 /// Longest sleep of a call that should not block.
 const NAP: Duration = Duration::from_millis(1);
 
-/// An object: libfabric's part, and ours.
+/// An object: libfabric's part, and ours. Calls share it with the program: if one thread closes it
+/// while another one waits on it, it lives until that call returns.
 #[repr(C)]
 pub struct Object<F, T> {
     pub fid: F,
@@ -31,23 +33,95 @@ pub struct Object<F, T> {
 impl<F, T> Object<F, T> {
     /// Hands it to the program.
     pub fn give(fid: F, own: T) -> *mut c_void {
-        Box::into_raw(Box::new(Self { fid, own })).cast()
+        Arc::into_raw(Arc::new(Self { fid, own })).cast_mut().cast()
     }
 
-    /// # Safety
-    /// `fid` is such an object, and outlives the reference.
-    pub unsafe fn of<'a>(fid: *const c_void) -> &'a Self {
-        // SAFETY: guaranteed by the caller.
-        unsafe { &*fid.cast() }
-    }
-
-    /// Takes it back from the program.
+    /// The object of a call.
+    ///
+    /// # Errors
+    /// `EINVAL` for null, and for an object of another class.
     ///
     /// # Safety
-    /// `fid` is such an object, and no longer used.
-    pub unsafe fn take(fid: *mut c_void) -> Box<Self> {
-        // SAFETY: the caller guarantees that it came from `give` and is not used again.
-        unsafe { Box::from_raw(fid.cast()) }
+    /// `fid` is null or an open object, and one of this provider if it has this class.
+    pub unsafe fn of(fid: *const c_void, class: usize) -> Result<Arc<Self>, i32> {
+        // SAFETY: guaranteed by the caller.
+        unsafe { check(fid, class)? };
+        let object = fid.cast::<Self>();
+        // SAFETY: all objects of the class come from `give`, and the program holds a reference.
+        unsafe {
+            Arc::increment_strong_count(object);
+            Ok(Arc::from_raw(object))
+        }
+    }
+
+    /// Takes the program's reference back.
+    ///
+    /// # Errors
+    /// As for [`Self::of`].
+    ///
+    /// # Safety
+    /// As for [`Self::of`], and the program no longer uses the object.
+    pub unsafe fn take(fid: *const c_void, class: usize) -> Result<Arc<Self>, i32> {
+        // SAFETY: guaranteed by the caller; the program's reference came from `give`.
+        unsafe {
+            check(fid, class)?;
+            Ok(Arc::from_raw(fid.cast()))
+        }
+    }
+}
+
+/// # Safety
+/// `fid` is null or an open object.
+unsafe fn check(fid: *const c_void, class: usize) -> Result<(), i32> {
+    // SAFETY: guaranteed by the caller; every object begins with its `Fid`.
+    let fid = unsafe { fid.cast::<Fid>().as_ref() };
+    match fid {
+        Some(fid) if fid.fclass == class => Ok(()),
+        _ => Err(libc::EINVAL),
+    }
+}
+
+/// The argument behind a pointer of the program.
+///
+/// # Errors
+/// `EINVAL` for null.
+///
+/// # Safety
+/// `at` is null, or valid while the reference is used.
+pub unsafe fn given<'a, T>(at: *const T) -> Result<&'a T, i32> {
+    // SAFETY: guaranteed by the caller.
+    unsafe { at.as_ref() }.ok_or(libc::EINVAL)
+}
+
+/// Writes a result for the program.
+///
+/// # Errors
+/// `EINVAL` for null.
+///
+/// # Safety
+/// `out` is null or valid for writing.
+pub unsafe fn put<T>(out: *mut T, value: T) -> Result<(), i32> {
+    if out.is_null() {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: guaranteed by the caller.
+    unsafe { out.write(value) };
+    Ok(())
+}
+
+/// Returns the bytes of a result's buffer, and sets how many the result has.
+///
+/// # Errors
+/// `EINVAL` for null.
+///
+/// # Safety
+/// `len` is null or valid for reading and writing.
+pub unsafe fn room_of(len: *mut usize, bytes: usize) -> Result<usize, i32> {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        let room = *given(len)?;
+        put(len, bytes)?;
+        Ok(room)
     }
 }
 
@@ -59,6 +133,7 @@ pub struct DomainOwn {
     pub is_virtual: bool,
     pub gives_keys: bool,
     /// The thread of automatic progress, if the program requests it.
+    #[expect(dead_code, reason = "dropping it ends the thread")]
     pub progress: Option<Progress>,
 }
 
@@ -72,6 +147,8 @@ pub struct Part {
     pub waits_by: c_int,
     /// The wait object, once it was needed.
     object: OnceLock<Arc<WaitObject>>,
+    /// Set behind the domain's lock.
+    is_closed: AtomicBool,
 }
 
 impl Part {
@@ -82,7 +159,33 @@ impl Part {
             format: 0,
             waits_by: 0,
             object: OnceLock::new(),
+            is_closed: AtomicBool::new(false),
         }
+    }
+
+    /// Locks the domain's state for a call on this part.
+    ///
+    /// # Errors
+    /// `EINTR` if another thread has closed the part; its slot may then belong to another one.
+    pub fn lock(&self) -> Result<MutexGuard<'_, State>, i32> {
+        let state = self.domain.lock().ok_or(FI_EOTHER)?;
+        match self.is_closed.load(Ordering::Relaxed) {
+            true => Err(libc::EINTR),
+            false => Ok(state),
+        }
+    }
+
+    /// Calls `call` with the state, as [`Self::lock`] does.
+    pub fn within<T>(&self, call: impl FnOnce(&mut State) -> Result<T, i32>) -> Result<T, i32> {
+        call(&mut *self.lock()?)
+    }
+
+    /// Closes the part: `call` removes it from the state.
+    pub fn close(&self, call: impl FnOnce(&mut State)) -> Result<(), i32> {
+        let mut state = self.lock()?;
+        self.is_closed.store(true, Ordering::Relaxed);
+        call(&mut state);
+        Ok(())
     }
 
     /// The wait object.
@@ -142,14 +245,14 @@ pub fn within<T>(
 /// Calls `call` with an endpoint.
 ///
 /// # Safety
-/// `fid` is an endpoint.
+/// As for [`Object::of`].
 pub unsafe fn with_endpoint<T>(
     fid: *const c_void,
     call: impl FnOnce(&mut Endpoint, &mut Shared) -> Result<T, i32>,
 ) -> Result<T, i32> {
     // SAFETY: guaranteed by the caller.
-    let object = unsafe { EndpointObject::of(fid) };
-    within(&object.own.domain, |state| {
+    let object = unsafe { EndpointObject::of(fid, FI_CLASS_EP)? };
+    object.own.within(|state| {
         let (driver, shared) = state.endpoint(object.own.slot).ok_or(libc::EINVAL)?;
         let called = call(&mut driver.endpoint, shared);
         driver.issue(shared);
@@ -168,6 +271,9 @@ pub fn progress(domain: &Domain) -> Result<(), i32> {
 
 /// Makes progress until `look` finds something or the wait ends. A call that does not wait looks
 /// once, and relaxes as [`progress`] does.
+///
+/// # Errors
+/// `EINTR` if another thread closes the part.
 pub fn until<T>(
     wait: Wait<'_>,
     mut look: impl FnMut(&mut Shared) -> Option<T>,
@@ -175,7 +281,7 @@ pub fn until<T>(
     let begin = Instant::now();
     let domain = &wait.part.domain;
     loop {
-        let mut state = domain.lock().ok_or(FI_EOTHER)?;
+        let mut state = wait.part.lock()?;
         state.leave(wait.awaits);
         if let Some(found) = look(&mut state.shared) {
             return Ok(Some(found));

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use super::endpoints::{op, silent};
+use super::endpoints::{Told, op, outgoing};
 use super::messages::Again;
 use super::objects::{answer, with_endpoint};
 use super::*;
@@ -20,9 +20,6 @@ pub static CALLS: Ops<9> = Ops::new([
     writedata as Table,
     injectdata as Table,
 ]);
-
-/// The context and flags to report; `None`: do not report success.
-type Told = Option<(*mut c_void, Option<u64>)>;
 
 /// # Safety
 /// `ep` is an endpoint.
@@ -54,10 +51,7 @@ unsafe fn put(ep: *mut c_void, from: Pieces, far: Far, data: Option<u64>, told: 
         answer(|| {
             with_endpoint(ep, |endpoint, shared| {
                 let what = flags_of(FI_RMA, false);
-                let op = match told {
-                    Some((context, flags)) => op(endpoint, context, what, flags, 0)?,
-                    None => silent(what, 0),
-                };
+                let op = outgoing(endpoint, (what, 0), told, from.len())?;
                 endpoint.write(shared, far, from, data, op)?;
                 Ok(0)
             })
@@ -75,14 +69,14 @@ const fn far(number: u64, address: u64, key: u64) -> Far {
 }
 
 /// # Safety
-/// The message is valid.
-unsafe fn far_of(msg: &MsgRma) -> Option<Far> {
-    if msg.rma_iov_count != 1 {
-        return None;
-    }
+/// The message is null or valid.
+unsafe fn message<'a>(msg: *const MsgRma) -> Option<(&'a MsgRma, Far)> {
     // SAFETY: guaranteed by the caller.
-    let iov = unsafe { &*msg.rma_iov };
-    Some(far(msg.addr, iov.addr, iov.key))
+    unsafe {
+        let msg = msg.as_ref().filter(|msg| msg.rma_iov_count == 1)?;
+        let iov = msg.rma_iov.as_ref()?;
+        Some((msg, far(msg.addr, iov.addr, iov.key)))
+    }
 }
 
 unsafe extern "C" fn read(
@@ -127,8 +121,7 @@ unsafe extern "C" fn readv(
 unsafe extern "C" fn readmsg(ep: *mut c_void, msg: *const MsgRma, flags: u64) -> isize {
     // SAFETY: see `read`.
     unsafe {
-        let msg = &*msg;
-        let Some(far) = far_of(msg) else {
+        let Some((msg, far)) = message(msg) else {
             return -(libc::EINVAL as isize);
         };
         let into = pieces::of_iov(msg.msg_iov, msg.iov_count);
@@ -173,8 +166,7 @@ unsafe extern "C" fn writev(
 unsafe extern "C" fn writemsg(ep: *mut c_void, msg: *const MsgRma, flags: u64) -> isize {
     // SAFETY: see `read`.
     unsafe {
-        let msg = &*msg;
-        let Some(far) = far_of(msg) else {
+        let Some((msg, far)) = message(msg) else {
             return -(libc::EINVAL as isize);
         };
         let from = pieces::of_iov(msg.msg_iov, msg.iov_count);

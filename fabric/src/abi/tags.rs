@@ -2,9 +2,9 @@
 
 use std::ffi::c_void;
 
-use super::endpoints::{op, silent};
+use super::endpoints::{Told, op, outgoing};
 use super::messages::{Again, from_of};
-use super::objects::{EndpointObject, answer, with_endpoint, within};
+use super::objects::{EndpointObject, answer, with_endpoint};
 use super::*;
 use crate::engine::matching::Posted;
 use crate::memory::{Bytes, Pieces};
@@ -39,8 +39,8 @@ unsafe fn receive(
         let has = |flag| flags.is_some_and(|flags| flags & flag != 0);
         if has(FI_PEEK) {
             // Make progress first: the peek must find messages that have already arrived.
-            let domain = &EndpointObject::of(ep).own.domain;
-            within(domain, |state| Ok(state.progress()))?;
+            let own = &EndpointObject::of(ep, FI_CLASS_EP)?.own;
+            own.within(|state| Ok(state.progress()))?;
         }
         with_endpoint(ep, |endpoint, shared| {
             let posted = Posted {
@@ -102,7 +102,9 @@ unsafe extern "C" fn recvv(
 unsafe extern "C" fn recvmsg(ep: *mut c_void, msg: *const MsgTagged, flags: u64) -> isize {
     // SAFETY: see `recv`.
     unsafe {
-        let msg = &*msg;
+        let Some(msg) = msg.as_ref() else {
+            return -(libc::EINVAL as isize);
+        };
         let into = pieces::of_iov(msg.msg_iov, msg.iov_count);
         let tags = (msg.tag, msg.ignore);
         receive(ep, into, msg.addr, tags, msg.context, Some(flags))
@@ -116,17 +118,13 @@ unsafe fn transmit(
     from: Pieces,
     to: u64,
     (tag, data): (u64, Option<u64>),
-    // `None`: do not report success.
-    told: Option<(*mut c_void, Option<u64>)>,
+    told: Told,
 ) -> isize {
     // SAFETY: guaranteed by the caller.
     unsafe {
         answer(|| {
             with_endpoint(ep, |endpoint, shared| {
-                let op = match told {
-                    Some((context, flags)) => op(endpoint, context, SENT, flags, tag)?,
-                    None => silent(SENT, tag),
-                };
+                let op = outgoing(endpoint, (SENT, tag), told, from.len())?;
                 endpoint.send(shared, to, from, (Some(tag), data), op)?;
                 Ok(0)
             })
@@ -170,7 +168,9 @@ unsafe extern "C" fn sendv(
 unsafe extern "C" fn sendmsg(ep: *mut c_void, msg: *const MsgTagged, flags: u64) -> isize {
     // SAFETY: see `recv`.
     unsafe {
-        let msg = &*msg;
+        let Some(msg) = msg.as_ref() else {
+            return -(libc::EINVAL as isize);
+        };
         let from = pieces::of_iov(msg.msg_iov, msg.iov_count);
         let data = (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data);
         let told = Some((msg.context, Some(flags)));

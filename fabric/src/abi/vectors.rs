@@ -3,8 +3,8 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use super::objects::{
-    DomainObject, NONE, Object, Part, PartObject, answer, answer_int, base, bind_nothing, fid,
-    table, within,
+    DomainObject, NONE, Object, Part, PartObject, answer, answer_int, base, bind_nothing, fid, put,
+    room_of, table, within,
 };
 use super::refusals::refuse;
 use super::*;
@@ -30,7 +30,11 @@ pub unsafe extern "C" fn open(
 ) -> c_int {
     answer_int(|| {
         // SAFETY: the program passes a domain, attributes or null, and a valid result pointer.
-        let (own, attr) = unsafe { (&DomainObject::of(domain).own, attr.as_mut()) };
+        let (object, attr) = unsafe {
+            put(out, std::ptr::null_mut())?;
+            (DomainObject::of(domain, FI_CLASS_DOMAIN)?, attr.as_mut())
+        };
+        let own = &object.own;
         if let Some(attr) = attr {
             if !attr.name.is_null() {
                 return Err(refuse("address vectors shared by programs", libc::ENOSYS));
@@ -55,18 +59,16 @@ pub unsafe extern "C" fn open(
         };
         let part = Part::new(&own.domain, slot);
         // SAFETY: as above.
-        unsafe { *out = Object::give(fid, part) };
-        Ok(())
+        unsafe { put(out, Object::give(fid, part)) }
     })
 }
 
 unsafe extern "C" fn close(fid: *mut c_void) -> c_int {
     answer_int(|| {
         // SAFETY: the program closes a vector, once.
-        let own = unsafe { PartObject::take(fid) }.own;
-        within(&own.domain, |state| {
+        let own = &unsafe { PartObject::take(fid, FI_CLASS_AV)? }.own;
+        own.close(|state| {
             state.shared.vectors.remove(own.slot);
-            Ok(())
         })
     })
 }
@@ -78,10 +80,8 @@ unsafe fn with<T>(
     call: impl FnOnce(&mut Vector) -> Result<T, i32>,
 ) -> Result<T, i32> {
     // SAFETY: guaranteed by the caller.
-    let own = unsafe { &PartObject::of(fid).own };
-    within(&own.domain, |state| {
-        call(state.shared.vectors.get_mut(own.slot).ok_or(libc::EINVAL)?)
-    })
+    let own = &unsafe { PartObject::of(fid, FI_CLASS_AV)? }.own;
+    own.within(|state| call(state.shared.vectors.get_mut(own.slot).ok_or(libc::EINVAL)?))
 }
 
 unsafe extern "C" fn insert(
@@ -95,6 +95,9 @@ unsafe extern "C" fn insert(
     // SAFETY: the program passes `count` addresses, and room for as many numbers, or null.
     let done = answer(|| unsafe {
         with(fid, |vector| {
+            if addresses.is_null() && count > 0 {
+                return Err(libc::EINVAL);
+            }
             let mut inserted = 0;
             for n in 0..count {
                 let address = Address::of_bytes(addresses.add(n).read_unaligned());
@@ -119,6 +122,9 @@ unsafe extern "C" fn remove(
     // SAFETY: the program passes `count` numbers.
     answer_int(|| unsafe {
         with(fid, |vector| {
+            if numbers.is_null() && count > 0 {
+                return Err(libc::EINVAL);
+            }
             (0..count).for_each(|n| vector.remove(*numbers.add(n)));
             Ok(())
         })
@@ -135,7 +141,10 @@ unsafe extern "C" fn lookup(
     answer_int(|| unsafe {
         let address = with(fid, |vector| vector.get(number).ok_or(libc::EINVAL))?;
         let bytes = address.to_bytes();
-        let room = len.replace(bytes.len());
+        let room = room_of(len, bytes.len())?;
+        if out.is_null() && room > 0 {
+            return Err(libc::EINVAL);
+        }
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.cast(), room.min(bytes.len()));
         Ok(())
     })
@@ -149,11 +158,18 @@ unsafe extern "C" fn straddr(
 ) -> *const c_char {
     // SAFETY: the program passes an address, and a buffer of the given length.
     answer(|| unsafe {
-        let text = match Address::of_bytes(address.read_unaligned()) {
+        let address = match address.is_null() {
+            true => None,
+            false => Address::of_bytes(address.read_unaligned()),
+        };
+        let text = match address {
             Some(address) => format!("{address}\0"),
             None => "phitwire://?\0".to_owned(),
         };
-        let room = len.replace(text.len());
+        let room = match out.is_null() {
+            true => 0,
+            false => room_of(len, text.len())?,
+        };
         let bytes = room.min(text.len());
         std::ptr::copy_nonoverlapping(text.as_ptr().cast(), out, bytes);
         if bytes > 0 {

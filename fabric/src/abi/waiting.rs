@@ -2,9 +2,10 @@
 
 use std::ffi::{c_int, c_void};
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
 
 use super::event_queues::EventQueueObject;
-use super::objects::{Part, PartObject, answer_int, within};
+use super::objects::{Part, PartObject, answer_int, given, put};
 use super::refusals::refuse;
 use super::*;
 use crate::domain::Awaited;
@@ -24,7 +25,7 @@ pub fn checked(waits_by: c_int) -> Result<c_int, i32> {
 /// Answers `FI_GETWAITOBJ` and `FI_GETWAIT`.
 ///
 /// # Safety
-/// `arg` is valid for the command's result.
+/// `arg` is null or valid for the command's result.
 pub unsafe fn answer_control(
     command: c_int,
     arg: *mut c_void,
@@ -37,47 +38,69 @@ pub unsafe fn answer_control(
         _ => return Err(libc::ENOSYS),
     };
     // SAFETY: guaranteed by the caller.
-    unsafe { *arg.cast::<c_int>() = result };
-    Ok(())
+    unsafe { put(arg.cast::<c_int>(), result) }
 }
+
+/// A completion queue or a counter, and what waits on it await.
+///
+/// # Safety
+/// As for [`Object::of`].
+unsafe fn part_of(fid: *const c_void) -> Result<(Arc<PartObject>, AwaitedIn), i32> {
+    // SAFETY: guaranteed by the caller; every object begins with its `Fid`.
+    unsafe {
+        let class = given(fid.cast::<Fid>())?.fclass;
+        let awaited: AwaitedIn = match class {
+            FI_CLASS_CQ => Awaited::Queue,
+            FI_CLASS_CNTR => Awaited::Counter,
+            _ => return Err(libc::EINVAL),
+        };
+        Ok((PartObject::of(fid, class)?, awaited))
+    }
+}
+
+/// What waits for the object of a slot await.
+type AwaitedIn = fn(usize) -> Awaited;
 
 /// `fi_control` of completion queues and counters.
 pub unsafe extern "C" fn control(fid: *mut c_void, command: c_int, arg: *mut c_void) -> c_int {
     // SAFETY: the program passes such an object, and a valid pointer for the result.
     answer_int(|| unsafe {
-        let own = &PartObject::of(fid).own;
+        let (object, _) = part_of(fid)?;
+        let own = &object.own;
         answer_control(command, arg, own.waits_by, || {
             Ok(own.wait_object()?.as_fd().as_raw_fd())
         })
     })
 }
 
-/// Prepares the wait object of a part for sleep.
+/// Prepares the wait object of a part for sleep. A signal prevents one sleep, as it ends one read
+/// that waits.
 fn prepare(part: &Part, awaits: Awaited) -> Result<(), i32> {
     let object = part.wait_object()?;
-    within(&part.domain, |state| match state.prepare(awaits, object) {
-        true => Ok(()),
-        false => Err(libc::EAGAIN),
+    part.within(|state| {
+        let is_signalled = state.take_signal(awaits);
+        match !is_signalled && state.prepare(awaits, object) {
+            true => Ok(()),
+            false => Err(libc::EAGAIN),
+        }
     })
 }
 
 pub unsafe extern "C" fn trywait(_fabric: *mut c_void, fids: *mut *mut Fid, count: c_int) -> c_int {
     // SAFETY: the program passes `count` objects.
     answer_int(|| unsafe {
-        for n in 0..usize::try_from(count).map_err(|_| libc::EINVAL)? {
-            let fid = *fids.add(n);
-            match (*fid).fclass {
-                class @ (FI_CLASS_CQ | FI_CLASS_CNTR) => {
-                    let part = &PartObject::of(fid.cast()).own;
-                    let awaits = match class {
-                        FI_CLASS_CQ => Awaited::Queue(part.slot),
-                        _ => Awaited::Counter(part.slot),
-                    };
-                    prepare(part, awaits)?;
-                }
-                FI_CLASS_EQ => EventQueueObject::of(fid.cast()).own.prepare()?,
-                _ => return Err(libc::EINVAL),
+        let count = usize::try_from(count).map_err(|_| libc::EINVAL)?;
+        if fids.is_null() && count > 0 {
+            return Err(libc::EINVAL);
+        }
+        for n in 0..count {
+            let fid: *const c_void = (*fids.add(n)).cast();
+            if let Ok(queue) = EventQueueObject::of(fid, FI_CLASS_EQ) {
+                queue.own.prepare()?;
+                continue;
             }
+            let (object, awaited) = part_of(fid)?;
+            prepare(&object.own, awaited(object.own.slot))?;
         }
         Ok(())
     })

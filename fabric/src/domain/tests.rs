@@ -143,18 +143,67 @@ fn a_signal_wakes() {
     assert!(!one.state().prepare(QUEUE, &one.object), "it has news");
 }
 
-/// A waiter that leaves takes the wakes of the others.
+/// Another thread that waits for the same, on an object of its own: it prepares to sleep, and
+/// leaves.
 #[test]
-fn a_waiter_that_leaves_wakes_the_others() {
+fn a_waiter_that_comes_or_leaves_lets_the_others_sleep() {
     let fake = Fake::start(2);
-    let [one, _two] = two(&fake);
+    let [one, two] = two(&fake);
     one.prepare();
-    let other = one.domain.wait_object().expect("there are descriptors");
-    let other = Arc::new(other);
-    assert!(one.state().prepare(Awaited::Work, &other));
-    one.state().leave(Awaited::Work);
+    fake.settle();
+    let other = One {
+        domain: one.domain.clone(),
+        object: Arc::new(one.domain.wait_object().expect("there are descriptors")),
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            other.prepare();
+            assert!(!one.is_readable(), "nothing has happened");
+            one.state().leave(QUEUE);
+        });
+    });
+    assert!(!one.is_readable(), "nothing has happened");
+    assert_eq!(one.state().waiters.len(), 1);
+    // It is still woken.
+    one.receive(1);
+    two.send(0, 2);
+    fake.settle();
     assert!(one.is_readable());
+    assert_eq!(one.wait().context, 1);
+}
+
+/// The wake of one waiter is not taken by another one that clears the object that both sleep on.
+#[test]
+fn waiters_that_share_an_object_are_woken() {
+    let fake = Fake::start(2);
+    let [one, two] = two(&fake);
     one.prepare();
+    one.state().wake_all();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            one.prepare();
+            one.state().leave(QUEUE);
+        });
+    });
+    one.receive(1);
+    two.send(0, 2);
+    fake.settle();
+    assert!(one.is_readable());
+}
+
+/// The NIC's process also holds the descriptors of an endpoint.
+#[test]
+fn a_full_domain_watches_no_endpoint_that_it_refuses() {
+    let fake = Fake::start(2);
+    let [one, two] = two(&fake);
+    let driver = two.state().remove(0).expect("it is there");
+    let mut state = one.state();
+    let others = std::mem::replace(&mut state.endpoints, Slab::new(0));
+    let watched = state.alarm.watched();
+    let held = driver.nic().fd().try_clone_to_owned();
+    assert!(state.insert(driver).is_none());
+    assert_eq!(state.alarm.watched(), watched);
+    drop((held, others));
 }
 
 /// A message to the program itself completes without its NIC.

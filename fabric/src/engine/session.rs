@@ -29,7 +29,8 @@ struct Sending {
     end: End,
     /// Whether a try may have reached the peer.
     may_have_arrived: bool,
-    seq: u64,
+    /// Its sequence number, if it has one.
+    seq: Option<u64>,
 }
 
 /// Messages to and from one peer.
@@ -262,7 +263,7 @@ impl Session {
             bytes: HEAD + payload.len(),
             end,
             may_have_arrived: false,
-            seq: head.seq,
+            seq: (!matches!(head.kind, Kind::Credit | Kind::Lost)).then_some(head.seq),
         };
         let slot = self
             .sends
@@ -354,11 +355,14 @@ impl Session {
             return;
         };
         let (peer, end, seq) = (sending.peer, sending.end, sending.seq);
-        if status == Status::Done {
-            core.peers.heard(peer);
+        let to = self.channels.of(peer);
+        let is_acked = to.has_acked(seq);
+        if status == Status::Done || is_acked {
+            if status == Status::Done {
+                core.peers.heard(peer);
+            }
             self.sends.remove(slot);
-            let to = self.channels.of(peer);
-            if end.awaits_delivery() && to.acked <= seq {
+            if let Some(seq) = seq.filter(|_| end.awaits_delivery() && !is_acked) {
                 to.undelivered.insert(seq, end);
                 return;
             }
@@ -396,7 +400,8 @@ impl Session {
         core.actions.push_back(Action::Lose(peer, failure));
     }
 
-    /// Handles the loss of a peer: messages to it fail. Those in flight may have arrived.
+    /// Handles the loss of a peer: messages to it fail, except those that it has acknowledged. Those
+    /// in flight may have arrived.
     pub(super) fn lose(
         &mut self,
         core: &mut Core,
@@ -416,20 +421,24 @@ impl Session {
             never_sent(core, shared, end, unknown);
         }
         // Keep the slots: the NIC holds the messages, or takes their commands later.
-        for sending in self.sends.iter_mut() {
-            if sending.peer == peer {
-                let end = std::mem::replace(&mut sending.end, End::Nothing);
-                never_sent(core, shared, end, unknown);
+        for sending in self.sends.iter_mut().filter(|sending| sending.peer == peer) {
+            let end = std::mem::replace(&mut sending.end, End::Nothing);
+            match channel.has_acked(sending.seq) {
+                true => has_arrived(core, shared, end),
+                false => never_sent(core, shared, end, unknown),
             }
         }
     }
 
-    /// The NIC has ended: messages in flight fail.
+    /// The NIC has ended: messages in flight fail, except those that were acknowledged.
     pub(super) fn end_all(&mut self, core: &mut Core, shared: &mut Shared, failure: Failure) {
         debug_assert!(core.is_gone, "messages may still arrive");
         let sends = std::mem::replace(&mut self.sends, Slab::new(SENDS));
         for sending in sends.into_all() {
-            never_sent(core, shared, sending.end, failure);
+            match self.channels.of(sending.peer).has_acked(sending.seq) {
+                true => has_arrived(core, shared, sending.end),
+                false => never_sent(core, shared, sending.end, failure),
+            }
         }
     }
 
@@ -521,6 +530,12 @@ impl Session {
 }
 
 impl Channel {
+    /// Whether the peer has acknowledged the message with this number: it has taken the message in,
+    /// whatever the NIC reports.
+    fn has_acked(&self, seq: Option<u64>) -> bool {
+        seq.is_some_and(|seq| seq < self.acked)
+    }
+
     /// Takes in the next message.
     fn take_in(&mut self, core: &mut Core, peer: usize, head: Head, payload: Vec<u8>) {
         debug_assert_eq!(head.seq, self.expected, "messages are taken in in order");

@@ -152,7 +152,7 @@ impl Endpoint {
     /// Changes elements of another program's memory.
     ///
     /// # Errors
-    /// As for [`send`](Self::send).
+    /// As for [`send`](Self::send); `EINVAL` for no elements, `EMSGSIZE` for too many.
     pub fn atomic(
         &mut self,
         shared: &mut Shared,
@@ -163,8 +163,11 @@ impl Endpoint {
     ) -> Result<(), i32> {
         let size = elements::size_of_type(change.datatype).ok_or(libc::EOPNOTSUPP)?;
         let bytes = change.count.saturating_mul(size);
-        if change.count == 0 || bytes > MOST_ELEMENT_BYTES {
+        if change.count == 0 {
             return Err(libc::EINVAL);
+        }
+        if bytes > MOST_ELEMENT_BYTES {
+            return Err(libc::EMSGSIZE);
         }
         let peer = self.peer_of(shared, far.number, &op)?;
         let core = &mut self.core;

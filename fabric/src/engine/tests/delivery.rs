@@ -64,3 +64,49 @@ fn the_fate_of_an_undelivered_message_is_unknown() {
     let errors = net.nodes[0].errors();
     assert_eq!(errors, [(2, libc::ETIMEDOUT, Why::Unknown)]);
 }
+
+/// The peer's program acknowledges a message whose reply is lost, and ends.
+fn acknowledged() -> Network {
+    let mut net = all(2);
+    net.nodes[1].receive(TAG, 1, BYTES);
+    net.faults.unanswered = 1_000;
+    send(&mut net, 1, 2);
+    net.turn(0);
+    net.faults.unanswered = 0;
+    assert_eq!(net.wait(1).context, 1);
+    net.nodes[0].receive(TAG, 3, BYTES);
+    net.nodes[1].send(0, TAG, 4, pattern(BYTES, 4));
+    assert_eq!(net.wait(0).context, 3, "it carries the acknowledgement");
+    net.leave(1);
+    net
+}
+
+#[test]
+fn what_was_acknowledged_is_not_repeated() {
+    let mut net = acknowledged();
+    assert_eq!(net.wait(0).context, 2);
+    net.run(Duration::from_secs(60), |_| false);
+    assert_eq!(net.nodes[0].errors(), []);
+}
+
+#[test]
+fn what_was_acknowledged_does_not_fail_with_its_peer() {
+    let mut net = acknowledged();
+    net.nodes[0].endpoint.probe_unreached();
+    net.settle();
+    let lost = net.nodes[0].endpoint.failures();
+    assert!(lost.iter().any(Option::is_some), "{lost:?}");
+    assert_eq!(net.nodes[0].errors(), []);
+    assert_eq!(net.wait(0).context, 2);
+}
+
+#[test]
+fn what_was_acknowledged_does_not_fail_with_the_nic() {
+    let mut net = acknowledged();
+    let Node {
+        shared, endpoint, ..
+    } = &mut net.nodes[0];
+    endpoint.handle_end(shared);
+    assert_eq!(net.nodes[0].errors(), []);
+    assert_eq!(net.wait(0).context, 2);
+}

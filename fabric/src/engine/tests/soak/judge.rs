@@ -26,6 +26,9 @@ pub struct Judge {
     pub closing: BTreeMap<usize, (usize, Option<usize>)>,
     /// Memory that has been closed.
     pub closed: BTreeSet<usize>,
+    /// Beginnings and ends of operations, numbered in their order.
+    steps: BTreeMap<usize, (usize, usize)>,
+    step: usize,
 }
 
 impl Judge {
@@ -39,6 +42,8 @@ impl Judge {
             rejected: Vec::new(),
             closing: BTreeMap::new(),
             closed: BTreeSet::new(),
+            steps: BTreeMap::new(),
+            step: 0,
         }
     }
 
@@ -48,6 +53,8 @@ impl Judge {
             Ok(()) => {
                 // A receive may have ended already; no completion was taken so far.
                 self.ops.insert(context, None);
+                self.step += 1;
+                self.steps.insert(context, (self.step, usize::MAX));
                 let number = context & (SEND - 1);
                 match context & !(SEND - 1) {
                     ACCESS => self.accesses.push(number),
@@ -109,6 +116,8 @@ impl Judge {
         match self.ops.get_mut(&context) {
             Some(slot @ None) => {
                 *slot = Some(outcome);
+                self.step += 1;
+                self.steps.entry(context).or_default().1 = self.step;
                 memory::at_end(plan, context, &outcome)
             }
             other => Err(format!(
@@ -140,6 +149,7 @@ impl Judge {
         let excused = self.all_ended(plan, net)?;
         self.failures(plan)?;
         self.messages(plan)?;
+        self.acknowledged(plan)?;
         for (&context, outcome) in &self.ops {
             if let Some(outcome) = outcome {
                 memory::is_untouched(plan, context, outcome)?;
@@ -246,6 +256,36 @@ impl Judge {
                 let to = message.to;
                 return Err(format!(
                     "message {number} to {to} was received {count} times"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// A message does not fail once its sender has received one that the receiver sent later: that
+    /// one acknowledged it.
+    fn acknowledged(&self, plan: &Plan) -> Result<(), String> {
+        let receives =
+            (0..plan.receives.len()).filter_map(|number| match self.outcome(RECEIVE | number)? {
+                Ok((entry, _)) => Some((entry.data as usize, self.steps[&(RECEIVE | number)].1)),
+                Err(_) => None,
+            });
+        let received: BTreeMap<usize, usize> = receives.collect();
+        for (&number, &taken_in) in &received {
+            let Some(Err(failure)) = self.outcome(SEND | number) else {
+                continue;
+            };
+            let message = &plan.messages[number];
+            let failed = self.steps[&(SEND | number)].1;
+            let is_reply = |(&other, &arrived): (&usize, &usize)| {
+                let reply = &plan.messages[other];
+                (reply.from, reply.to) == (message.to, message.from)
+                    && self.steps[&(SEND | other)].0 > taken_in
+                    && arrived < failed
+            };
+            if message.from != message.to && received.iter().any(is_reply) {
+                return Err(format!(
+                    "message {number} was acknowledged, and fails with {failure:?}"
                 ));
             }
         }

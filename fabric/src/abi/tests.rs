@@ -1,0 +1,356 @@
+//! Calls as libfabric makes them, through the tables of objects.
+
+use std::ptr::{null, null_mut};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::objects::{DomainOwn, Object, fid, table};
+use super::*;
+use crate::domain::Domain;
+use crate::engine::clock::TICK;
+use crate::fake::Fake;
+use crate::place::Place;
+
+/// A limit for what should happen at once.
+const SOON: Duration = Duration::from_secs(20);
+/// The same in milliseconds, for calls that wait.
+const LONG: c_int = 20_000;
+
+type Fids = *mut c_void;
+type Close = unsafe extern "C" fn(Fids) -> c_int;
+type Bind = unsafe extern "C" fn(Fids, Fids, u64) -> c_int;
+type Read = unsafe extern "C" fn(Fids, *mut c_void, usize) -> isize;
+type Sread = unsafe extern "C" fn(Fids, *mut c_void, usize, *const c_void, c_int) -> isize;
+type CounterWait = unsafe extern "C" fn(Fids, u64, c_int) -> c_int;
+type EventSread = unsafe extern "C" fn(Fids, *mut u32, *mut c_void, usize, c_int, u64) -> isize;
+type Inject = unsafe extern "C" fn(Fids, *const c_void, usize, u64) -> isize;
+type InjectData = unsafe extern "C" fn(Fids, *const c_void, usize, u64, u64) -> isize;
+type Injects5 = unsafe extern "C" fn(Fids, *const c_void, usize, u64, u64, u64) -> isize;
+type Injects6 = unsafe extern "C" fn(Fids, *const c_void, usize, u64, u64, u64, u64) -> isize;
+type InjectAtomic =
+    unsafe extern "C" fn(Fids, *const c_void, usize, u64, u64, u64, c_int, c_int) -> isize;
+type SendMsg = unsafe extern "C" fn(Fids, *const Msg, u64) -> isize;
+
+/// An object, whose tables do not change.
+#[derive(Clone, Copy)]
+struct Handle(*mut c_void);
+
+// SAFETY: calls on objects may be made by any thread.
+unsafe impl Send for Handle {}
+
+impl Handle {
+    fn at(self) -> *mut c_void {
+        self.0
+    }
+
+    /// The operation of this number in the object's own table.
+    fn call<F: Copy>(self, number: usize) -> F {
+        // SAFETY: the objects of the tests begin like this one.
+        operation(unsafe { (*self.0.cast::<FidSimple>()).ops }, number)
+    }
+
+    fn close(self) -> c_int {
+        // SAFETY: every object begins with its `Fid`.
+        let close: Close = operation(unsafe { (*self.0.cast::<Fid>()).ops }, 0);
+        // SAFETY: the object is open.
+        unsafe { close(self.0) }
+    }
+
+    fn sread(self, count: usize, timeout: c_int) -> isize {
+        let mut entries = [const { std::mem::MaybeUninit::<CqEntry>::uninit() }; 1];
+        let sread: Sread = self.call(3);
+        // SAFETY: the object is a queue, and there is room for an entry.
+        unsafe { sread(self.0, entries.as_mut_ptr().cast(), count, null(), timeout) }
+    }
+
+    fn trywait(self) -> c_int {
+        let mut fid = self.0.cast::<Fid>();
+        // SAFETY: there is one object.
+        unsafe { waiting::trywait(null_mut(), &raw mut fid, 1) }
+    }
+}
+
+/// The operation of this number, of type `F`.
+fn operation<F: Copy>(table: Table, number: usize) -> F {
+    assert_eq!(size_of::<F>(), size_of::<Table>());
+    // SAFETY: a table has its size and then its operations, and the tests state their types.
+    unsafe { table.cast::<F>().add(1 + number).read() }
+}
+
+/// A program with a domain at a NIC.
+struct Program {
+    domain: Handle,
+    _fake: Fake,
+}
+
+impl Program {
+    fn new() -> Self {
+        static OPS: Ops<6> = Ops::new([null(); 6]);
+        let fake = Fake::start(1);
+        let place = Place {
+            door: fake.doors[0].clone(),
+            job: 7,
+            reach: false,
+        };
+        let own = DomainOwn {
+            domain: Arc::new(Domain::new().expect("there are descriptors")),
+            place,
+            is_virtual: true,
+            gives_keys: true,
+            progress: None,
+        };
+        let fid = FidDomain {
+            fid: fid(FI_CLASS_DOMAIN, null_mut(), &OPS),
+            ops: table(&OPS),
+            mr: table(&OPS),
+        };
+        Self {
+            domain: Handle(Object::give(fid, own)),
+            _fake: fake,
+        }
+    }
+
+    fn opened(&self, open: impl FnOnce(*mut c_void, *mut *mut c_void) -> c_int) -> Handle {
+        let mut out = null_mut();
+        assert_eq!(open(self.domain.0, &raw mut out), 0);
+        Handle(out)
+    }
+
+    fn queue(&self) -> Handle {
+        // SAFETY: the domain and the result are valid; here and below.
+        self.opened(|domain, out| unsafe {
+            events::open_queue(domain, null_mut(), out, null_mut())
+        })
+    }
+
+    fn counter(&self) -> Handle {
+        self.opened(|domain, out| unsafe { events::open_counter(domain, null(), out, null_mut()) })
+    }
+
+    fn vector(&self) -> Handle {
+        self.opened(|domain, out| unsafe { vectors::open(domain, null_mut(), out, null_mut()) })
+    }
+
+    fn events(&self) -> Handle {
+        self.opened(|_, out| unsafe { event_queues::open(null_mut(), null(), out, null_mut()) })
+    }
+
+    fn endpoint(&self) -> Handle {
+        // SAFETY: all fields are numbers and pointers.
+        let info: Info = unsafe { std::mem::zeroed() };
+        self.opened(|domain, out| unsafe { endpoints::open(domain, &info, out, null_mut()) })
+    }
+
+    /// Looks of all waiters so far.
+    fn looks(&self) -> u32 {
+        // SAFETY: it is a domain.
+        let object = unsafe { objects::DomainObject::of(self.domain.0, FI_CLASS_DOMAIN) };
+        object.expect("it is open").own.domain.looks()
+    }
+
+    /// Closes an object on which a thread waits; returns what that thread is answered.
+    fn closed_while<T: Send>(&self, object: Handle, wait: fn(Handle) -> T) -> T {
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(move || wait(object));
+            // Whenever it is closed, the wait ends; it is asleep almost always.
+            std::thread::sleep(Duration::from_millis(50));
+            assert_eq!(object.close(), 0);
+            waits.join().expect("no panic")
+        })
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: the domain is open, and closed once.
+        drop(unsafe { objects::DomainObject::take(self.domain.0, FI_CLASS_DOMAIN) });
+    }
+}
+
+#[test]
+fn closing_ends_waits() {
+    let program = Program::new();
+    let interrupted = -(libc::EINTR as isize);
+    let read = |queue: Handle| queue.sread(1, LONG);
+    assert_eq!(program.closed_while(program.queue(), read), interrupted);
+    let wait = |counter: Handle| {
+        let wait: CounterWait = counter.call(4);
+        // SAFETY: it is a counter.
+        unsafe { wait(counter.at(), 1, LONG) }
+    };
+    assert_eq!(program.closed_while(program.counter(), wait), -libc::EINTR);
+    let read = |events: Handle| {
+        let (sread, mut event, mut bytes): (EventSread, _, _) = (events.call(3), 0, [0; 8]);
+        let out = bytes.as_mut_ptr();
+        // SAFETY: it is an event queue, and the results are valid.
+        unsafe { sread(events.at(), &mut event, out.cast::<c_void>(), 8, LONG, 0) }
+    };
+    assert_eq!(program.closed_while(program.events(), read), interrupted);
+}
+
+/// A waiter does not read the queue that takes the slot of a closed one.
+#[test]
+fn a_slot_that_is_used_again_is_another_queue() {
+    let program = Program::new();
+    let ended = std::thread::scope(|scope| {
+        let queue = program.queue();
+        let waits = scope.spawn(move || queue.sread(1, LONG));
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(queue.close(), 0);
+        let next = program.queue();
+        let ended = waits.join().expect("no panic");
+        assert_eq!(next.close(), 0);
+        ended
+    });
+    assert_eq!(ended, -(libc::EINTR as isize));
+}
+
+/// Two threads at one queue look twice a second each, as one does.
+#[test]
+fn waiters_of_one_queue_let_each_other_sleep() {
+    let program = Program::new();
+    let endpoint = program.endpoint();
+    let queue = program.queue();
+    std::thread::scope(|scope| {
+        (0..2).for_each(|_| {
+            scope.spawn(move || queue.sread(1, LONG));
+        });
+        let end = Instant::now() + SOON;
+        // Both polls before sleep have ended.
+        while program.looks() < 64 {
+            assert!(Instant::now() < end, "they never look");
+            std::thread::yield_now();
+        }
+        std::thread::sleep(TICK);
+        let before = program.looks();
+        std::thread::sleep(2 * TICK);
+        let looks = program.looks() - before;
+        assert_eq!(queue.close(), 0);
+        assert!(looks <= 40, "{looks} looks in two ticks");
+    });
+    assert_eq!(endpoint.close(), 0);
+}
+
+#[test]
+fn a_signal_counts_once() {
+    let program = Program::new();
+    let queue = program.queue();
+    let signal: Close = queue.call(5);
+    // SAFETY: it is a queue.
+    assert_eq!(unsafe { signal(queue.at()) }, 0);
+    assert_eq!(queue.trywait(), -libc::EAGAIN, "it is signalled");
+    assert_eq!(queue.trywait(), 0, "the signal was taken");
+    // SAFETY: as above.
+    assert_eq!(unsafe { signal(queue.at()) }, 0);
+    assert_eq!(queue.sread(1, LONG), -(libc::EAGAIN as isize));
+    assert_eq!(queue.trywait(), 0);
+    assert_eq!(queue.close(), 0);
+}
+
+#[test]
+fn a_read_without_room_does_not_wait() {
+    let program = Program::new();
+    let queue = program.queue();
+    let begin = Instant::now();
+    assert_eq!(queue.sread(0, LONG), -(libc::EAGAIN as isize));
+    assert!(begin.elapsed() < SOON);
+    assert_eq!(queue.close(), 0);
+}
+
+#[test]
+fn injected_bytes_have_a_limit() {
+    let program = Program::new();
+    let ep = program.endpoint();
+    let too_long = vec![0_u8; info::MOST_INJECT + 1];
+    let (from, len) = (too_long.as_ptr().cast::<c_void>(), too_long.len());
+    // SAFETY: it is an endpoint, and the bytes are valid.
+    let answers = unsafe {
+        let object = &*ep.at().cast::<FidEp>();
+        let (messages, tagged) = (object.msg, object.tagged);
+        let ep = ep.at();
+        let iov = Iovec {
+            base: from.cast_mut(),
+            len,
+        };
+        let msg = Msg {
+            msg_iov: &raw const iov,
+            desc: null_mut(),
+            iov_count: 1,
+            addr: 0,
+            context: null_mut(),
+            data: 0,
+        };
+        [
+            operation::<Inject>(messages, 6)(ep, from, len, 0),
+            operation::<InjectData>(messages, 8)(ep, from, len, 0, 0),
+            operation::<InjectData>(tagged, 6)(ep, from, len, 0, 0),
+            operation::<Injects5>(tagged, 8)(ep, from, len, 0, 0, 0),
+            operation::<Injects5>(object.rma, 6)(ep, from, len, 0, 0, 0),
+            operation::<Injects6>(object.rma, 8)(ep, from, len, 0, 0, 0, 0),
+            // Elements of eight bytes, to be added.
+            operation::<InjectAtomic>(object.atomic, 3)(ep, from, len / 8 + 1, 0, 0, 0, 7, 2),
+            operation::<SendMsg>(messages, 5)(ep, &raw const msg, FI_INJECT),
+        ]
+    };
+    assert_eq!(answers, [-(libc::EMSGSIZE as isize); 8]);
+    // Without a vector there is no such peer; the length is not to blame.
+    // SAFETY: as above.
+    let most = unsafe {
+        let object = &*ep.at().cast::<FidEp>();
+        operation::<Inject>(object.msg, 6)(ep.at(), from, info::MOST_INJECT, 0)
+    };
+    assert_eq!(most, -(libc::EINVAL as isize));
+    assert_eq!(ep.close(), 0);
+}
+
+#[test]
+fn objects_of_other_classes_are_refused() {
+    let program = Program::new();
+    let (ep, queue, vector) = (program.endpoint(), program.queue(), program.vector());
+    let (counter, events) = (program.counter(), program.events());
+    let bind: Bind = operation(
+        // SAFETY: every object begins with its `Fid`.
+        unsafe { (*ep.at().cast::<Fid>()).ops },
+        1,
+    );
+    // SAFETY: all objects are open, or null.
+    unsafe {
+        assert_eq!(bind(ep.at(), queue.at(), FI_SEND | FI_RECV), 0);
+        assert_eq!(bind(ep.at(), vector.at(), 0), 0);
+        assert_eq!(bind(ep.at(), counter.at(), FI_SEND), 0);
+        assert_eq!(bind(ep.at(), events.at(), 0), 0);
+        assert_eq!(bind(ep.at(), ep.at(), 0), -libc::ENOSYS);
+        assert_eq!(bind(ep.at(), null_mut(), 0), -libc::EINVAL);
+        assert_eq!(bind(queue.at(), vector.at(), 0), -libc::EINVAL);
+        let mut out = null_mut();
+        let domains = [ep.at(), null_mut()];
+        for domain in domains {
+            let opened = events::open_queue(domain, null_mut(), &raw mut out, null_mut());
+            assert_eq!(opened, -libc::EINVAL);
+        }
+        let (sread, read): (Sread, Read) = (queue.call(3), queue.call(0));
+        let mut entry = [0_u64; 8];
+        let entry = entry.as_mut_ptr().cast::<c_void>();
+        for other in [vector.at(), counter.at(), ep.at(), null_mut()] {
+            assert_eq!(sread(other, entry, 1, null(), 0), -(libc::EINVAL as isize));
+        }
+        assert_eq!(read(queue.at(), null_mut(), 1), -(libc::EINVAL as isize));
+        assert_eq!(vector.trywait(), -libc::EINVAL);
+        assert_eq!(Handle(null_mut()).trywait(), -libc::EINVAL);
+        let inject: Inject = operation((*ep.at().cast::<FidEp>()).msg, 6);
+        let refused = inject(vector.at(), entry, 8, 0);
+        assert_eq!(refused, -(libc::EINVAL as isize));
+        let send: SendMsg = operation((*ep.at().cast::<FidEp>()).msg, 5);
+        assert_eq!(send(ep.at(), null(), 0), -(libc::EINVAL as isize));
+        let close_queue: Close = operation((*queue.at().cast::<Fid>()).ops, 0);
+        assert_eq!(close_queue(vector.at()), -libc::EINVAL, "and is still open");
+    }
+    let other = Program::new();
+    let foreign = other.queue();
+    // SAFETY: both are open.
+    let bound = unsafe { bind(ep.at(), foreign.at(), FI_SEND) };
+    assert_eq!(bound, -libc::EINVAL, "its slot is that of another queue");
+    for object in [ep, queue, vector, counter, events, foreign] {
+        assert_eq!(object.close(), 0);
+    }
+}
