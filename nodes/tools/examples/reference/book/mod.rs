@@ -59,19 +59,19 @@ pub fn build(source: &Path, output: &Path) -> Outcome<()> {
             pages.get(number + 1),
         ];
         let body = page.body() + &neighbours(page, around);
-        write(output, &page.file, &whole(&entries, &pages, page, &body))?;
+        write(output, &page.file, whole(&entries, &pages, page, &body))?;
     }
     let first = pages.first().ok_or("SUMMARY.md has no chapters")?;
     let body = pages[0].body() + &neighbours(first, [None, pages.get(1)]);
     write(
         output,
         Path::new("index.html"),
-        &whole(&entries, &pages, first, &body),
+        whole(&entries, &pages, first, &body),
     )?;
-    write(output, Path::new("print.html"), &print(&pages))?;
+    write(output, Path::new("print.html"), print(&pages))?;
     write(output, Path::new("book.css"), STYLE)?;
     write(output, Path::new("book.js"), SCRIPT)?;
-    write(output, Path::new("search.js"), &index(&pages))
+    write(output, Path::new("search.js"), index(&pages))
 }
 
 /// Rejects a chapter that the contents do not name.

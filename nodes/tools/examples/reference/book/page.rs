@@ -165,7 +165,7 @@ impl Page {
                 }
                 // Comments are for those who read the sources.
                 (Event::Html(_) | Event::InlineHtml(_), _) if !is_ours(event) => {}
-                (event, _) => out.push(rewritten(event.clone(), &link, &id)),
+                (event, _) => out.push(rewritten(event.clone(), link, &id)),
             }
         }
         let mut text = String::new();
