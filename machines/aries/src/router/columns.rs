@@ -120,18 +120,16 @@ impl Columns {
         }
     }
 
-    /// Network ports that may send a flit in `cycle`.
+    /// Those of `ports` that may send a flit in `cycle`.
     #[inline]
-    fn with_slot(&self, cycle: u64) -> u64 {
+    fn with_slot(&self, ports: u64, cycle: u64) -> u64 {
         let (slow, pace) = self.slow;
-        let full = NETWORK & !slow;
-        let open = if Pace::PORT.slots_in(cycle) > 0 {
-            full
-        } else {
-            0
-        };
+        let (mut open, slow) = (ports & !slow, ports & slow);
+        if Pace::PORT.slots_in(cycle) == 0 {
+            open = 0;
+        }
         if slow != 0 && pace.slots_in(cycle) > 0 {
-            return open | slow;
+            open |= slow;
         }
         open
     }
@@ -227,7 +225,8 @@ impl<I: Items> Tiles<I> {
     pub(super) fn output_stage<P: Ports>(&mut self, io: &mut P) {
         let mut pending = self.columns.pending();
         if self.has_slots() {
-            pending &= !NETWORK | self.columns.with_slot(self.cycle);
+            let network = self.columns.with_slot(pending & NETWORK, self.cycle);
+            pending = pending & !NETWORK | network;
         }
         while pending != 0 {
             let output = pending.trailing_zeros() as usize;
