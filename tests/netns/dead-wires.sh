@@ -106,8 +106,8 @@ forbidden() {
     check "$what, filter: reported once" test "$(log_of nic0 | grep -c 'cannot send frames: a filter')" = 1
 }
 
-# Somebody changes the hardware address of the interface of nic0. Over UDP the router keeps sending to the old one until it
-# resolves the address again, and nothing is wrong with either interface. Needs running traffic.
+# Somebody changes the hardware address of the interface of nic0. Over UDP the router keeps sending to the old one until
+# it resolves the address again, and nothing is wrong with either interface. Needs running traffic.
 readdressed() {
     local what=$1
     ip -n "$near" link set "$near_if" address 02:00:00:00:00:77

@@ -53,8 +53,8 @@ decided() {
 posted() { t_ctl all stats --json | jq '[to_entries[] | select(.key | startswith("nic")) | .value.puts_posted] | min'; }
 have_posted() { (( $(posted) >= $1 )); }
 
-# live FILE PATTERN RATE SECONDS [options]: runs the lab at that rate and writes to FILE.share what its routers decided in
-# at least SECONDS after all sources had started: before its first message each source announces the run to all its
+# live FILE PATTERN RATE SECONDS [options]: runs the lab at that rate and writes to FILE.share what its routers decided
+# in at least SECONDS after all sources had started: before its first message each source announces the run to all its
 # targets, in one burst. The run lasts until the decisions have been read, however long a busy machine takes for that.
 live() {
     local start runner
