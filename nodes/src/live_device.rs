@@ -218,7 +218,7 @@ fn at_most(what: &'static str, value: impl Into<u64>, most: u64) -> Result<(), F
 
 /// Possible causes if the peer is heard but hears nothing.
 const UNHEARD: &str = "do frames of this link's MTU get through to it? Has the hardware address of \
-                       its interface changed (see its log; run `ip neigh flush all` here)?";
+                       its interface changed (see its log; run `ip neigh flush nud all` here)?";
 
 fn down(reason: DownReason) -> &'static str {
     match reason {

@@ -276,7 +276,7 @@ fn write(port: PortId, notice: &Notice, count: u64) {
             count,
             "the hardware address of interface {interface} changed to {mac}; the other end of a \
              UDP link sends to the old one until it resolves the address again (run `ip neigh \
-             flush dev INTERFACE` there)"
+             flush nud all dev INTERFACE` there)"
         ),
         Notice::Send(SendNotice::Failing { failure, errno }) => match failure {
             // Expected when peers start later.

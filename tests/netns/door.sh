@@ -31,7 +31,7 @@ check_fails "routes of programs" "cannot be used with" rate --routing minimal
 check_fails "too many at a time" "at most 1024 outstanding messages" rate --window 2000
 
 # mpi.sh starts the launcher that it finds: this one only prints how it was called.
-printf '#!/bin/sh\ncase $1 in --version) echo "mpiexec (OpenRTE) 4" ;; *) printf "%%s\\n" "called: $*" ;; esac\n' >"$T_SCRATCH/mpiexec"
+printf '#!/bin/sh\ncase $1 in --version) echo "mpiexec (OpenRTE) 4" ;; *) echo "called: $*" ;; esac\n' >"$T_SCRATCH/mpiexec"
 printf 'MPI_Init MPI_Win_allocate MPI_Put' >"$T_SCRATCH/one_sided"
 printf 'MPI_Init MPI_Send MPI_Recv' >"$T_SCRATCH/two_sided"
 chmod +x "$T_SCRATCH"/{mpiexec,one_sided,two_sided}

@@ -28,8 +28,8 @@ half() { pids | awk 'NR % 2'; }
 join() { local pid; mkdir -p -- "$1/$GROUP"; while read -r pid; do echo "$pid" >"$1/$GROUP/cgroup.procs"; done; }
 downs() { cat -- "$(phw_lab_dir "$LAB")"/*.log | grep -c 'event=Down' || true; }
 
-# links_sent: what links resent so far, and all they sent, in the unit of their family (packets, or sets on Aries), over all
-# processes.
+# links_sent: what links resent so far, and all they sent, in the unit of their family (packets, or sets on Aries), over
+# all processes.
 links_sent() { t_ctl all links --json | jq -er '[.[][]] | [(map(.resent) | add), (map(.sent + .resent) | add)] | @tsv'; }
 
 # frozen HOW WHICH SECONDS: stops these processes for that time.

@@ -220,7 +220,8 @@ fn crossed(outcome: &RateResult) -> Option<String> {
         .collect();
     (!outcome.unanswered.is_empty() && !dead.is_empty()).then(|| {
         format!(
-            "targets named here may be healthy, since their packets may have crossed dead nodes: {}",
+            "targets named here may be healthy, since their packets may have crossed dead nodes: \
+             {}",
             dead.join(", ")
         )
     })

@@ -6,5 +6,6 @@ mod door;
 mod files;
 mod own_memory;
 mod processes;
+mod rows;
 mod schemas;
 mod sim;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-fn sim(words: &str) -> Output {
+pub fn sim(words: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_phitwire"))
         .arg("sim")
         .args(words.split_whitespace())
@@ -16,7 +16,7 @@ fn sim(words: &str) -> Output {
         .expect("the command runs")
 }
 
-fn json(words: &str) -> Value {
+pub fn json(words: &str) -> Value {
     let output = sim(words);
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).expect("JSON")
@@ -198,116 +198,6 @@ fn what_was_measured_is_drawn_again_without_simulating() {
     assert!(said.contains("missing field"), "{said}");
 }
 
-/// The rows of a CSV file, keyed by column name.
-fn rows(text: &str) -> Vec<std::collections::BTreeMap<String, String>> {
-    csv::Reader::from_reader(text.as_bytes())
-        .into_deserialize()
-        .map(|row| row.expect("a row"))
-        .collect()
-}
-
-/// Runs a command that writes a table, and returns its rows.
-fn table(words: &str) -> Vec<std::collections::BTreeMap<String, String>> {
-    let scratch = tempfile::tempdir().expect("a scratch directory");
-    let file = scratch.path().join("table.csv");
-    let output = sim(&format!("{words} --csv {}", file.display()));
-    assert!(output.status.success(), "{words}: {output:?}");
-    rows(&std::fs::read_to_string(&file).expect("the table"))
-}
-
-/// Checks that the command of a row gives the same row.
-fn runs_again(row: &std::collections::BTreeMap<String, String>) {
-    let again = table(&row["command"]);
-    assert_eq!(again.len(), 1);
-    for (name, cell) in row.iter().filter(|(name, _)| *name != "wall_seconds") {
-        assert_eq!(&again[0][name], cell, "{name} of {}", row["command"]);
-    }
-}
-
-#[test]
-fn rows_of_compared_modes_run_again() {
-    let windows = "--load 0.1 --warmup 100 --measure 300";
-    let channels = "--channels optimised,time-of-crossing";
-    for (words, modes) in [
-        (format!("t3e-4x1x1 {channels}"), 2),
-        (format!("t3e-4x1x1 --routing adaptive {channels}"), 2),
-        ("t3e-4x1x1 --routing deterministic,adaptive".to_owned(), 2),
-        ("aries-2x1x2x1:1 --routing minimal,valiant".to_owned(), 2),
-        ("t3e-4x1x1".to_owned(), 1),
-    ] {
-        let all = table(&format!("{words} {windows}"));
-        assert_eq!(all.len(), modes, "{words}");
-        for row in &all {
-            assert_eq!(row["options"], "warmup 100, measure 300");
-            runs_again(row);
-        }
-    }
-}
-
-#[test]
-fn files_say_what_was_run_and_rows_run_again() {
-    let words = "r1-32 --load 0.2 --seeds 2 --warmup 100 --measure 400 --message-bytes 8 \
-                 --request-reply --process on-off --participants 6";
-    let all = table(words);
-    assert_eq!(all.len(), 2, "a row for each seed");
-    let said =
-        "participants 6, message-bytes 8, request-reply, process on-off, warmup 100, measure 400";
-    for (row, seed) in all.iter().zip(["1", "2"]) {
-        assert_eq!(row["options"], said);
-        assert_eq!(row["seed"], seed);
-        assert_eq!(row["measure_cycles"], "400");
-        runs_again(row);
-        let number = |name: &str| row[name].parse::<f64>().expect(name);
-        let quantiles = ["p50", "p90", "p99", "p99_9"].map(|q| number(&format!("latency_{q}")));
-        assert!(quantiles.is_sorted(), "{quantiles:?}");
-        let ns = number("latency_p99") * number("cycle_ns");
-        assert!((number("latency_p99_ns") - ns).abs() < 0.06);
-        let gbytes = number("accepted_load") * number("full_gbytes_per_second");
-        assert!((number("accepted_gbytes_per_second") - gbytes).abs() < 1e-4);
-        assert!((0.0..=1.0).contains(&number("jain")));
-        assert!(row["least_source"].starts_with("nic"));
-    }
-    let modes = table(
-        "aries-2x1x2x1:1 --load 0.1 --warmup 100 --measure 300 --routing minimal,valiant --grain packet",
-    );
-    let commands = modes.iter().map(|row| (&row["routing"], &row["command"]));
-    for (mode, command) in commands {
-        assert!(command.contains(&format!("--routing {mode}")), "{command}");
-        assert!(command.contains("--grain packet"), "{command}");
-    }
-}
-
-#[test]
-fn points_of_the_published_curves_come_out_again() {
-    let curves = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guide/src/curves");
-    for (name, load, routing) in [
-        ("yarc-64-uniform", "0.7", ""),
-        ("t3e-8x8x8-tornado", "0.05", "adaptive, optimised"),
-        ("aries-9x1x16x4-group-adversarial", "0.05", "minimal"),
-    ] {
-        let text = std::fs::read_to_string(format!("{curves}/{name}.csv")).expect(name);
-        let published = rows(&text);
-        let wanted = published
-            .iter()
-            .find(|row| row["load"] == load && row["routing"] == routing);
-        let wanted = wanted.unwrap_or_else(|| panic!("{name} has a point at {load}"));
-        let found = &table(&wanted["command"])[0];
-        assert_eq!(found["state"], wanted["state"], "{name}");
-        let number = |row: &std::collections::BTreeMap<String, String>, column: &str| {
-            row[column].parse::<f64>().expect(column)
-        };
-        for (column, tolerance) in [
-            ("offered_load", 1e-6),
-            ("accepted_load", 0.01),
-            ("latency_mean", 0.03),
-        ] {
-            let (found, wanted) = (number(found, column), number(wanted, column));
-            let close = (found - wanted).abs() <= tolerance * wanted;
-            assert!(close, "{name}: {column} {found}, and {wanted} is published");
-        }
-    }
-}
-
 #[test]
 fn short_windows_do_not_say_steady() {
     // In the long run minimal saturates between 0.15 and 0.16, Valiant between 0.26 and 0.28.
@@ -326,10 +216,8 @@ fn full_load_is_not_steady() {
     // Offered load equals capacity, so that the network accepts all of it: these seeds are not
     // saturated.
     for seed in [1, 3] {
-        let words = format!(
-            "aries-1x1x1x4 --traffic transpose --load 1 --seed {seed} --warmup 50000 --measure 10000"
-        );
-        let value = json(&format!("{words} --threads 1 --json"));
+        let words = "aries-1x1x1x4 --traffic transpose --load 1 --warmup 50000 --measure 10000";
+        let value = json(&format!("{words} --seed {seed} --threads 1 --json"));
         assert_eq!(value["state"], "unsettled", "{value:#}");
         let why = "at full load source queues have no steady length";
         assert_eq!(value["unsettled_because"], why);
@@ -401,16 +289,6 @@ fn hops_of_a_flit_are_omitted_if_none_has_arrived() {
         .nth(4)
         .and_then(|n| n.parse::<f64>().ok());
     assert!(green.is_some_and(|green| green < 5.0), "{line}");
-}
-
-#[test]
-fn tables_and_json_go_together() {
-    let scratch = tempfile::tempdir().expect("a scratch directory");
-    let file = scratch.path().join("both.csv");
-    let words = "r1-4 --load 0.2 --warmup 100 --measure 400 --json --csv";
-    let value = json(&format!("{words} {}", file.display()));
-    let table = rows(&std::fs::read_to_string(&file).expect("the table"));
-    assert_eq!(value["trace_hash"], table[0]["trace_hash"].as_str());
 }
 
 #[test]
