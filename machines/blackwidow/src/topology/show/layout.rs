@@ -375,23 +375,30 @@ fn lines(
         .into_iter()
         .enumerate()
         .filter_map(|(i, bundle)| {
-            let (mut a, b) = (joints.remove(&(i, false))?, joints.remove(&(i, true))?);
+            let (a, b) = (joints.remove(&(i, false))?, joints.remove(&(i, true))?);
             let rise = arches.get(&(bundle.a, bundle.b)).copied().unwrap_or(0.0);
-            let mut lane = None;
-            if let (Some(frame), true) = (at.get(&bundle.a), stacked > 1)
-                && frame.height < ROUTER_HEIGHT
-            {
-                let depth = (frame.y - lowest) / (PROCESSOR_HEIGHT + STACK_GAP);
-                (a.x, a.y) = (frame.x, frame.y + frame.height / 2.0);
-                lane = Some(frame.x - LANE * (depth + 1.0));
-            }
-            Some(Line {
+            let frame = at.get(&bundle.a).filter(|_| stacked > 1);
+            let line = Line {
                 bundle,
                 a,
                 b,
                 rise,
-                lane,
+                lane: None,
+            };
+            Some(match frame {
+                Some(frame) => beside(line, frame, lowest),
+                None => line,
             })
         })
         .collect()
+}
+
+/// Leads a line of a processor in a stack to the left of its frame, if that is one.
+fn beside(mut line: Line, frame: &Frame, lowest: f64) -> Line {
+    if matches!(frame.shape, Shape::Processor(_)) {
+        let depth = (frame.y - lowest) / (PROCESSOR_HEIGHT + STACK_GAP);
+        (line.a.x, line.a.y) = (frame.x, frame.y + frame.height / 2.0);
+        line.lane = Some(frame.x - LANE * (depth + 1.0));
+    }
+    line
 }

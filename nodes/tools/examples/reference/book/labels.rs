@@ -85,9 +85,13 @@ fn markup(text: impl Into<String>) -> Event<'static> {
 
 /// Position and words of the last label of an item.
 fn label(item: &[Event<'static>]) -> Option<(usize, String)> {
-    let at = item.windows(3).rposition(|three| {
-        let is_label = |text: &str| text.ends_with(':');
-        matches!(three, [Event::Start(Tag::Emphasis), Event::Text(text), Event::End(_)] if is_label(text))
+    let at = item.windows(3).rposition(|three| match three {
+        [
+            Event::Start(Tag::Emphasis),
+            Event::Text(text),
+            Event::End(_),
+        ] => text.ends_with(':'),
+        _ => false,
     })?;
     match &item[at + 1] {
         Event::Text(text) => Some((at, text.trim_end_matches(':').to_owned())),

@@ -14,6 +14,8 @@ use serde_json::json;
 use self::page::{Page, escaped};
 use crate::Outcome;
 
+const HEAD: &str = include_str!("head.html");
+const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("book.css");
 const SCRIPT: &str = include_str!("book.js");
 
@@ -145,25 +147,14 @@ fn whole(entries: &[Entry], pages: &[Page], own: &Page, body: &str) -> String {
             _ => {}
         }
     }
-    let title = escaped(&own.title);
-    format!(
-        "{}<body data-root=\"{root}\">\n<nav id=\"contents\"><a class=\"home\" \
-         href=\"{root}index.html\">phitwire</a>\n<input id=\"search\" type=\"search\" \
-         placeholder=\"Search ( / )\" aria-label=\"Search\">\n<ol>\n{nav}</ol>\n<a class=\"print\" \
-         href=\"{root}print.html\">All on one page, for printing</a></nav>\n<button id=\"menu\" \
-         aria-label=\"Contents\">&#9776;</button>\n<main><div id=\"results\" hidden></div>\n\
-         <article>\n{body}</article></main>\n<script src=\"{root}book.js\"></script>\n</body></html>\n",
-        head(&title, &root)
-    )
+    PAGE.replace("@HEAD@", &head(&escaped(&own.title), &root))
+        .replace("@ROOT@", &root)
+        .replace("@CONTENTS@", &nav)
+        .replace("@BODY@", body)
 }
 
 fn head(title: &str, root: &str) -> String {
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" \
-         content=\"width=device-width, initial-scale=1\">\n<title>{title} - phitwire</title>\n\
-         <link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" href=\"{root}book.css\">\
-         </head>\n"
-    )
+    HEAD.replace("@TITLE@", title).replace("@ROOT@", root)
 }
 
 /// Links to the chapters before and after.
