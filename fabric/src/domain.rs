@@ -92,12 +92,6 @@ impl Domain {
         self.state.lock().ok()
     }
 
-    /// Looks for progress in a row that found none.
-    #[cfg(test)]
-    pub fn looks(&self) -> u32 {
-        self.lock().expect("no panic").idle
-    }
-
     /// A new wait object.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use phitwire_client::door::{Access, Completion, Local, Status};
@@ -39,6 +40,32 @@ pub struct Driver {
     nic: Nic,
     began: Instant,
     turns: u32,
+    _counted: Counted,
+}
+
+/// Endpoints of this program, in all domains.
+static ATTACHED: AtomicUsize = AtomicUsize::new(0);
+
+/// One of the program's endpoints.
+#[derive(Debug)]
+struct Counted;
+
+impl Counted {
+    fn new() -> Self {
+        ATTACHED.fetch_add(1, Ordering::Relaxed);
+        Self
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        ATTACHED.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Number of endpoints of this program.
+pub fn attached() -> usize {
+    ATTACHED.load(Ordering::Relaxed)
 }
 
 /// The memory that program and NIC share.
@@ -94,10 +121,11 @@ impl Driver {
         };
         let segment = Box::new(SharedMemory(nic.mapping().clone()));
         let mut driver = Self {
-            endpoint: Endpoint::new(address, segment, reaches_own),
+            endpoint: Endpoint::new(address, place.receives, segment, reaches_own),
             nic,
             began: Instant::now(),
             turns: 0,
+            _counted: Counted::new(),
         };
         driver.issue(&mut Shared::default());
         Ok(driver)

@@ -6,6 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::engine::slots::{LEAST_RECEIVES, RECEIVES};
 use crate::engine::wire::Address;
 
 /// Variables in which launchers pass a program's rank.
@@ -17,6 +18,17 @@ const RANKS: [&str; 6] = [
     "SLURM_PROCID",
     "PMI_ID",
 ];
+/// Variables in which launchers pass the number of ranks.
+const SIZES: [&str; 4] = [
+    "PHITWIRE_RANKS",
+    "OMPI_COMM_WORLD_SIZE",
+    "PMI_SIZE",
+    "SLURM_NTASKS",
+];
+/// Posted receives of a NIC, for all programs there.
+const NIC_RECEIVES: usize = 1024;
+/// Endpoints of a program that have all of its receives.
+const FIRST_ENDPOINTS: usize = 2;
 /// The job of programs without `PHITWIRE_JOB`.
 const ANY_JOB: u64 = 0x7068_6974_7769_7265;
 
@@ -29,6 +41,8 @@ pub struct Place {
     pub job: u64,
     /// Whether the NIC may reach this program's own memory.
     pub reach: bool,
+    /// Receives that an endpoint keeps posted.
+    pub receives: usize,
 }
 
 impl Place {
@@ -36,14 +50,18 @@ impl Place {
     /// NICs the job's programs are distributed by rank. `None` if neither is set, or the door does
     /// not exist.
     pub fn of_environment() -> Option<Self> {
-        let door = match env::var_os("PHITWIRE_DOOR") {
-            Some(door) => PathBuf::from(door),
+        let number = |names: &[&str]| {
+            let mut all = names.iter();
+            all.find_map(|name| env::var(name).ok()?.parse().ok())
+        };
+        let ranks: usize = number(&SIZES).unwrap_or(1);
+        let (door, ranks_here) = match env::var_os("PHITWIRE_DOOR") {
+            // All ranks of the job may be there.
+            Some(door) => (PathBuf::from(door), ranks),
             None => {
-                let lab = run_dir().join(env::var_os("PHITWIRE_LAB")?);
-                let rank = RANKS
-                    .iter()
-                    .find_map(|name| env::var(name).ok()?.parse().ok());
-                dealt(doors(&lab), rank.unwrap_or(0))?
+                let doors = doors(&run_dir().join(env::var_os("PHITWIRE_LAB")?));
+                let ranks_here = ranks.div_ceil(doors.len().max(1));
+                (dealt(doors, number(&RANKS).unwrap_or(0))?, ranks_here)
             }
         };
         // Allow reach by default: without it, all data go through the segment.
@@ -52,7 +70,21 @@ impl Place {
             door,
             job: job(),
             reach,
+            receives: receives_among(ranks_here),
         })
+    }
+
+    /// The place for one more endpoint of a program that has `others`: after the first ones, each
+    /// has few receives.
+    pub fn beside(&self, others: usize) -> Self {
+        let receives = match others < FIRST_ENDPOINTS {
+            true => self.receives,
+            false => LEAST_RECEIVES,
+        };
+        Self {
+            receives,
+            ..self.clone()
+        }
     }
 
     /// The source address of endpoints that are not open yet. It names the door, since a NIC
@@ -66,6 +98,11 @@ impl Place {
         let stem = self.door.file_stem().unwrap_or_default();
         stem.to_string_lossy().into_owned()
     }
+}
+
+/// Receives of each of this many ranks that share a NIC.
+fn receives_among(ranks: usize) -> usize {
+    (NIC_RECEIVES / ranks.max(1)).clamp(LEAST_RECEIVES, RECEIVES)
 }
 
 fn run_dir() -> PathBuf {
@@ -150,11 +187,33 @@ mod tests {
             door: door.into(),
             job: 1,
             reach: true,
+            receives: RECEIVES,
         };
         let source = at("/lab/nic0.door").source();
         assert_eq!(source, at("/lab/nic0.door").source());
         assert_ne!(source, at("/lab/nic1.door").source());
         assert_eq!(Address::of_bytes(source), None);
+    }
+
+    #[test]
+    fn ranks_of_a_nic_share_its_receives() {
+        let receives = [0, 1, 4, 5, 8, 16].map(receives_among);
+        assert_eq!(receives, [256, 256, 256, 204, 128, 64]);
+        assert_eq!(16 * receives_among(16), NIC_RECEIVES);
+        assert_eq!(receives_among(100), LEAST_RECEIVES);
+    }
+
+    #[test]
+    fn many_endpoints_of_a_program_share_a_nic() {
+        let place = Place {
+            door: "/lab/nic0.door".into(),
+            job: 1,
+            reach: true,
+            receives: RECEIVES,
+        };
+        let all = (0..8).map(|others| place.beside(others).receives);
+        assert!(all.sum::<usize>() <= NIC_RECEIVES);
+        assert_eq!(place.beside(1).receives, RECEIVES);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::objects::{
 };
 use super::refusals::{check_flags, refuse};
 use super::*;
-use crate::driver::Driver;
+use crate::driver::{self, Driver};
 use crate::engine::endpoint::Endpoint;
 use crate::engine::shared::Op;
 use crate::engine::wire::Address;
@@ -50,7 +50,8 @@ pub unsafe extern "C" fn open(
             (DomainObject::of(domain, FI_CLASS_DOMAIN)?, given(info)?)
         };
         let own = &object.own;
-        let mut driver = Driver::attach(&own.place).map_err(|error| {
+        let place = own.place.beside(driver::attached());
+        let mut driver = Driver::attach(&place).map_err(|error| {
             eprintln!("phitwire: {error}");
             libc::ENODEV
         })?;

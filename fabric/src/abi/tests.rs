@@ -1,13 +1,14 @@
 //! Calls as libfabric makes them, through the tables of objects.
 
+use std::mem::ManuallyDrop;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::objects::{DomainOwn, Object, fid, table};
+use super::objects::{DomainOwn, Object, Part, PartObject, Wait, fid, table, until};
 use super::*;
-use crate::domain::Domain;
-use crate::engine::clock::TICK;
+use crate::domain::{Awaited, Domain};
+use crate::engine::slots::RECEIVES;
 use crate::fake::Fake;
 use crate::place::Place;
 
@@ -56,6 +57,14 @@ impl Handle {
         unsafe { close(self.0) }
     }
 
+    /// Calls under way on the object, of type `T`.
+    fn calls<T>(self) -> usize {
+        // SAFETY: the program holds a reference, which stays.
+        let object = unsafe { Arc::from_raw(self.0.cast::<Object<FidSimple, T>>()) };
+        let object = ManuallyDrop::new(object);
+        Arc::strong_count(&object) - 1
+    }
+
     fn sread(self, count: usize, timeout: c_int) -> isize {
         let mut entries = [const { std::mem::MaybeUninit::<CqEntry>::uninit() }; 1];
         let sread: Sread = self.call(3);
@@ -91,6 +100,7 @@ impl Program {
             door: fake.doors[0].clone(),
             job: 7,
             reach: false,
+            receives: RECEIVES,
         };
         let own = DomainOwn {
             domain: Arc::new(Domain::new().expect("there are descriptors")),
@@ -140,24 +150,20 @@ impl Program {
         let info: Info = unsafe { std::mem::zeroed() };
         self.opened(|domain, out| unsafe { endpoints::open(domain, &info, out, null_mut()) })
     }
+}
 
-    /// Looks of all waiters so far.
-    fn looks(&self) -> u32 {
-        // SAFETY: it is a domain.
-        let object = unsafe { objects::DomainObject::of(self.domain.0, FI_CLASS_DOMAIN) };
-        object.expect("it is open").own.domain.looks()
-    }
-
-    /// Closes an object on which a thread waits; returns what that thread is answered.
-    fn closed_while<T: Send>(&self, object: Handle, wait: fn(Handle) -> T) -> T {
-        std::thread::scope(|scope| {
-            let waits = scope.spawn(move || wait(object));
-            // Whenever it is closed, the wait ends; it is asleep almost always.
-            std::thread::sleep(Duration::from_millis(50));
-            assert_eq!(object.close(), 0);
-            waits.join().expect("no panic")
-        })
-    }
+/// Closes an object, of type `T`, on which a thread waits; returns what that thread is answered.
+fn closed_while<T, A: Send>(object: Handle, wait: fn(Handle) -> A) -> A {
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(move || wait(object));
+        let end = Instant::now() + SOON;
+        while object.calls::<T>() == 0 {
+            assert!(Instant::now() < end, "no call uses it");
+            std::thread::yield_now();
+        }
+        assert_eq!(object.close(), 0);
+        waits.join().expect("no panic")
+    })
 }
 
 impl Drop for Program {
@@ -172,63 +178,45 @@ fn closing_ends_waits() {
     let program = Program::new();
     let interrupted = -(libc::EINTR as isize);
     let read = |queue: Handle| queue.sread(1, LONG);
-    assert_eq!(program.closed_while(program.queue(), read), interrupted);
+    assert_eq!(closed_while::<Part, _>(program.queue(), read), interrupted);
     let wait = |counter: Handle| {
         let wait: CounterWait = counter.call(4);
         // SAFETY: it is a counter.
         unsafe { wait(counter.at(), 1, LONG) }
     };
-    assert_eq!(program.closed_while(program.counter(), wait), -libc::EINTR);
+    assert_eq!(
+        closed_while::<Part, _>(program.counter(), wait),
+        -libc::EINTR
+    );
     let read = |events: Handle| {
         let (sread, mut event, mut bytes): (EventSread, _, _) = (events.call(3), 0, [0; 8]);
         let out = bytes.as_mut_ptr();
         // SAFETY: it is an event queue, and the results are valid.
         unsafe { sread(events.at(), &mut event, out.cast::<c_void>(), 8, LONG, 0) }
     };
-    assert_eq!(program.closed_while(program.events(), read), interrupted);
+    assert_eq!(
+        closed_while::<event_queues::Own, _>(program.events(), read),
+        interrupted
+    );
 }
 
 /// A waiter does not read the queue that takes the slot of a closed one.
 #[test]
 fn a_slot_that_is_used_again_is_another_queue() {
     let program = Program::new();
-    let ended = std::thread::scope(|scope| {
-        let queue = program.queue();
-        let waits = scope.spawn(move || queue.sread(1, LONG));
-        std::thread::sleep(Duration::from_millis(50));
-        assert_eq!(queue.close(), 0);
-        let next = program.queue();
-        let ended = waits.join().expect("no panic");
-        assert_eq!(next.close(), 0);
-        ended
-    });
-    assert_eq!(ended, -(libc::EINTR as isize));
-}
-
-/// Two threads at one queue look twice a second each, as one does.
-#[test]
-fn waiters_of_one_queue_let_each_other_sleep() {
-    let program = Program::new();
-    let endpoint = program.endpoint();
     let queue = program.queue();
-    std::thread::scope(|scope| {
-        (0..2).for_each(|_| {
-            scope.spawn(move || queue.sread(1, LONG));
-        });
-        let end = Instant::now() + SOON;
-        // Both polls before sleep have ended.
-        while program.looks() < 64 {
-            assert!(Instant::now() < end, "they never look");
-            std::thread::yield_now();
-        }
-        std::thread::sleep(TICK);
-        let before = program.looks();
-        std::thread::sleep(2 * TICK);
-        let looks = program.looks() - before;
-        assert_eq!(queue.close(), 0);
-        assert!(looks <= 40, "{looks} looks in two ticks");
-    });
-    assert_eq!(endpoint.close(), 0);
+    // SAFETY: it is a queue; the reference is that of a call.
+    let call = unsafe { PartObject::of(queue.at(), FI_CLASS_CQ) }.expect("it is open");
+    assert_eq!(queue.close(), 0);
+    let next = program.queue();
+    let wait = Wait {
+        part: &call.own,
+        awaits: Awaited::Queue(call.own.slot),
+        most: None,
+    };
+    let read = until(wait, |shared| shared.queues.get(call.own.slot).map(|_| ()));
+    assert_eq!(read, Err(libc::EINTR));
+    assert_eq!(next.close(), 0);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::*;
 use crate::engine::shared::Entry;
+use crate::engine::slots::RECEIVES;
 use crate::engine::tests::program::{self, pattern};
 use crate::fake::Fake;
 use crate::memory::Pieces;
@@ -33,6 +34,7 @@ fn two(fake: &Fake) -> [One; 2] {
             door: fake.doors[at].clone(),
             job: 7,
             reach: false,
+            receives: RECEIVES,
         };
         let domain = Arc::new(Domain::new().expect("there are descriptors"));
         let mut driver = Driver::attach(&place).expect("there is a door");
@@ -170,6 +172,31 @@ fn a_waiter_that_comes_or_leaves_lets_the_others_sleep() {
     fake.settle();
     assert!(one.is_readable());
     assert_eq!(one.wait().context, 1);
+}
+
+/// What a NIC has woken one waiter for, and another one has handled, does not keep that one awake.
+#[test]
+fn a_waiter_sleeps_though_a_nic_has_woken_another_one() {
+    let fake = Fake::start(2);
+    let [one, two] = two(&fake);
+    one.receive(1);
+    one.prepare();
+    two.send(0, 2);
+    fake.settle();
+    let other = one.domain.wait_object().expect("there are descriptors");
+    let other = One {
+        domain: one.domain.clone(),
+        object: Arc::new(other),
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !other.state().prepare(Awaited::Work, &other.object) {
+                fake.settle();
+            }
+            assert!(!other.is_readable(), "nothing is left to do");
+        });
+    });
+    assert!(one.is_readable(), "it has a message");
 }
 
 /// The wake of one waiter is not taken by another one that clears the object that both sleep on.

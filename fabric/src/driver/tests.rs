@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::engine::shared::{Entry, Why};
-use crate::engine::slots::RECEIVES;
+use crate::engine::slots::{LEAST_RECEIVES, RECEIVES};
 use crate::engine::tests::program::{self, pattern};
 use crate::fake::Fake;
 use crate::memory::Pieces;
@@ -18,11 +18,16 @@ struct One {
 }
 
 fn all_at(doors: &[PathBuf]) -> Vec<One> {
+    all_with(doors, RECEIVES)
+}
+
+fn all_with(doors: &[PathBuf], receives: usize) -> Vec<One> {
     let attach = |door: &PathBuf| {
         let place = Place {
             door: door.clone(),
             job: 7,
             reach: false,
+            receives,
         };
         let mut driver = Driver::attach(&place).expect("there is a door");
         let shared = program::bind(&mut driver.endpoint);
@@ -206,4 +211,19 @@ fn a_door_that_is_killed_ends_it() {
     let took = all[0].drain();
     assert!(took < SOON, "{took:?}");
     assert_eq!(all[0].errors(), [(1, libc::ENETDOWN, Why::Unknown)]);
+}
+
+/// Each with its share of the NIC's receives.
+#[test]
+fn sixteen_programs_share_a_nic() {
+    let fake = Fake::start(1);
+    let mut all = all_with(&vec![fake.doors[0].clone(); 16], LEAST_RECEIVES);
+    for to in 0..16 {
+        let into = all[to].receive(1, 8);
+        let from = (to + 1) % 16;
+        all[from].send(to as u64, 2, pattern(8, to));
+        assert_eq!(wait(&mut all, to).context, 1);
+        assert_eq!(wait(&mut all, from).context, 2);
+        assert_eq!(into.now(), pattern(8, to));
+    }
 }

@@ -58,15 +58,20 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint with this address. `segment` holds its slots, of which the NIC has opened the
-    /// stages to peers under the address's handle; `reaches_own` says whether the NIC also reaches
-    /// the program's own memory.
-    pub fn new(address: Address, segment: Box<dyn Segment>, reaches_own: bool) -> Self {
+    /// An endpoint with this address, which keeps `receives` receives posted. `segment` holds
+    /// its slots, of which the NIC has opened the stages to peers under the address's handle;
+    /// `reaches_own` says whether the NIC also reaches the program's own memory.
+    pub fn new(
+        address: Address,
+        receives: usize,
+        segment: Box<dyn Segment>,
+        reaches_own: bool,
+    ) -> Self {
         let mut core = Core::new(address, segment, reaches_own);
         Self {
             caps: 0,
             op_flags: [0; 2],
-            session: Session::new(&mut core),
+            session: Session::new(&mut core, receives),
             core,
             matching: Matching::default(),
             offers: Offers::default(),

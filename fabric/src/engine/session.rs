@@ -72,17 +72,21 @@ pub struct Session {
     queued: usize,
     /// Maximum number of messages in flight to a peer, from its next message on.
     window: u64,
+    /// Posted receives; those of the peers are taken to be as many.
+    receives: usize,
     /// Slots of receives that the NIC rejected because other programs hold them all.
     rejected: Vec<usize>,
 }
 
 impl Session {
     /// No messages yet; all receives are posted.
-    pub(super) fn new(core: &mut Core) -> Self {
-        for slot in 0..RECEIVES {
+    pub(super) fn new(core: &mut Core, receives: usize) -> Self {
+        debug_assert!(receives <= RECEIVES, "each has a slot");
+        for slot in 0..receives {
             core.outbox.push(Outgoing::Receive(slot));
         }
         Self {
+            receives,
             channels: PerPeer::default(),
             to_self: VecDeque::new(),
             sends: Slab::new(SENDS),
@@ -96,7 +100,7 @@ impl Session {
 
     /// Shares the receives of each peer among this many programs.
     pub(super) fn share_among(&mut self, programs: usize) {
-        self.window = ((RECEIVES / programs) as u64).clamp(2, WIDEST);
+        self.window = ((self.receives / programs) as u64).clamp(2, WIDEST);
     }
 
     /// Messages waiting to be sent.

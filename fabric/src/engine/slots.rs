@@ -2,8 +2,10 @@
 
 use super::wire::{PART, SLOT};
 
-/// Posted receives.
+/// Maximum number of posted receives.
 pub const RECEIVES: usize = 256;
+/// Minimum number of posted receives. Fewer would let many peers send one message at a time.
+pub const LEAST_RECEIVES: usize = 64;
 /// Messages in flight. Together with the fetches and block transfers of one-sided operations they
 /// stay below a program's 128 transfers, behind which probes would wait.
 pub const SENDS: usize = 64;

@@ -15,7 +15,7 @@ use phitwire_client::door::{Access, AtomicOp, Completion, Local, Remote, Status}
 use crate::engine::core::Segment;
 use crate::engine::endpoint::Endpoint;
 use crate::engine::shared::Shared;
-use crate::engine::slots::{SEGMENT, STAGES, STAGES_AT};
+use crate::engine::slots::{RECEIVES, SEGMENT, STAGES, STAGES_AT};
 use crate::engine::tests::program;
 use crate::engine::wire::{Address, PART};
 use crate::memory::Bytes;
@@ -526,7 +526,7 @@ impl Domain {
 impl Node {
     fn new(address: Address, reaches_own: bool, domain: usize) -> Self {
         let segment = Memory(Arc::new(Mutex::new(vec![0; SEGMENT as usize])));
-        let mut endpoint = Endpoint::new(address, Box::new(segment.clone()), reaches_own);
+        let mut endpoint = Endpoint::new(address, RECEIVES, Box::new(segment.clone()), reaches_own);
         Self {
             shared: program::bind(&mut endpoint),
             endpoint,

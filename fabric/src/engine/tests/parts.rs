@@ -13,6 +13,7 @@ use crate::engine::renewal::{Renewal, Waiter};
 use crate::engine::requests::Requests;
 use crate::engine::session::Session;
 use crate::engine::shared::{Binds, Failure, Open, Queue, Shared};
+use crate::engine::slots::RECEIVES;
 use crate::engine::wire::{Head, IN_PLACE, Kind, Purpose};
 
 /// A segment whose content does not matter.
@@ -205,7 +206,7 @@ fn a_staged_transfer_without_bytes_has_ended() {
 #[test]
 fn what_follows_an_announcement_waits_for_it() {
     let (mut core, mut shared, [peer, other]) = core();
-    let mut session = Session::new(&mut core);
+    let mut session = Session::new(&mut core, RECEIVES);
     while core.outbox.front().is_some() {
         core.outbox.pop();
     }
@@ -308,7 +309,7 @@ fn memory_without_a_handle_is_opened_as_soon_as_there_is_one() {
 #[test]
 fn senders_are_those_that_the_network_interface_names() {
     let (mut core, _, [peer, _]) = core();
-    let mut session = Session::new(&mut core);
+    let mut session = Session::new(&mut core, RECEIVES);
     let address = core.peers[peer].address;
     let own = core.address;
     let heads = [
