@@ -8,3 +8,4 @@ mod own_memory;
 mod processes;
 mod schemas;
 mod sim;
+mod sim_messages;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-fn sim(words: &str) -> Output {
+pub(super) fn sim(words: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_phitwire"))
         .arg("sim")
         .args(words.split_whitespace())
@@ -16,7 +16,7 @@ fn sim(words: &str) -> Output {
         .expect("the command runs")
 }
 
-fn json(words: &str) -> Value {
+pub(super) fn json(words: &str) -> Value {
     let output = sim(words);
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).expect("JSON")
