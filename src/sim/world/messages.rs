@@ -105,21 +105,20 @@ impl<L: Network + ?Sized> World<L> {
     ) -> Result<Measured, DeviceError> {
         self.start_traffic(spec)?;
         let has_ended = self.finish(spec.run, limit);
-        let violations = self.drain(spec.run, None, Allowance::default(), REST);
+        let violations = self.at_rest(has_ended.then_some((spec.run, None)), limit);
         let report = self.report(spec.run);
         let sent = |nic| {
             let runs = self.fabric.node(nic).traffic();
             let report = runs.and_then(|runs| runs.report(Some(spec.run)));
             report.is_some_and(|report| report.sent > 0)
         };
-        let measured = Measured {
+        Ok(Measured {
             completed: report.acknowledged,
             nics: self.nics().filter(|&nic| sent(nic)).count(),
             elapsed: Duration::from_ns(report.elapsed_ns),
             latency: report.latency,
             violations,
-        };
-        Ok(measured.ended(has_ended, limit))
+        })
     }
 
     /// Runs `count` operations among the NICs with these numbers, for at most `limit`, and verifies
@@ -155,16 +154,15 @@ impl<L: Network + ?Sized> World<L> {
         };
         self.start_collectives(&spec)?;
         let has_ended = self.finish(0, limit);
-        let violations = self.drain(0, Some(&spec), Allowance::default(), REST);
+        let violations = self.at_rest(has_ended.then_some((0, Some(&spec))), limit);
         let report = self.collective_report();
-        let measured = Measured {
+        Ok(Measured {
             completed: report.iterations,
             nics: numbers.len(),
             elapsed: Duration::from_ns(report.elapsed_ns),
             latency: report.latency,
             violations,
-        };
-        Ok(measured.ended(has_ended, limit))
+        })
     }
 
     /// Barriers by unit 0 of routers and NICs.
@@ -183,30 +181,36 @@ impl<L: Network + ?Sized> World<L> {
         self.prepare_barriers(&spec)?;
         self.start_barriers(&spec)?;
         let has_ended = self.finish(0, limit);
-        let mut violations = self.drain(0, None, Allowance::default(), REST);
+        let mut violations = self.at_rest(has_ended.then_some((0, None)), limit);
         let report = self.barrier_report(&spec);
         violations.extend(check_barriers(&report, true).err());
-        let measured = Measured {
+        Ok(Measured {
             completed: report.barriers,
             nics: numbers.len(),
             elapsed: Duration::from_ns(report.elapsed_ns),
             latency: report.latency,
             violations,
-        };
-        Ok(measured.ended(has_ended, limit))
+        })
+    }
+
+    /// Checks the network and the `ended` run (its number, or its collective operations) at rest. A
+    /// run that still goes on after `limit` is a finding; the network is not checked then.
+    fn at_rest(
+        &mut self,
+        ended: Option<(u64, Option<&CollectiveSpec>)>,
+        limit: Duration,
+    ) -> Vec<Violation> {
+        if let Some((run, collectives)) = ended {
+            return self.drain(run, collectives, Allowance::default(), REST);
+        }
+        let us = limit.as_ns() / 1_000;
+        vec![Violation::Messages(format!(
+            "the run did not end within {us} us of the machine's time"
+        ))]
     }
 }
 
 impl Measured {
-    fn ended(mut self, has_ended: bool, limit: Duration) -> Self {
-        if !has_ended {
-            let ms = limit.as_ns() / 1_000_000;
-            let text = format!("the run did not end within {ms} ms of the machine's time");
-            self.violations.push(Violation::Messages(text));
-        }
-        self
-    }
-
     /// Completed operations per second; of messages, for each NIC that sends.
     pub fn per_second(&self, op: MessageOp) -> f64 {
         let sources = match op.of_messages() {

@@ -35,7 +35,7 @@ pub(super) struct MessageOptions {
     /// put, get, amo (one message at a time from each source), or allreduce, barrier (by --nics)
     #[arg(long, value_name = "OP", value_parser = operation(), conflicts_with_all = [
         "load", "message_bytes", "request_reply", "process", "warmup", "measure", "drain", "seeds",
-        "threads", "links", "netem", "fault", "trace", "perfetto", "csv", "record", "plot", "hgrm",
+        "threads", "links", "netem", "fault", "trace", "perfetto", "csv", "file", "plot", "hgrm",
         "capture",
     ])]
     pub(super) op: Option<MessageOp>,
