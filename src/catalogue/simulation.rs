@@ -13,6 +13,8 @@ pub trait Simulated: CycleModel<Topology: Describe> {
     const MACHINE: &'static str = <Self::Topology as Describe>::FAMILY;
     /// Options for this machine's networks only.
     const OPTIONS: &'static [OptionSpec] = &[];
+    /// Those of the options that apply to runs of NICs, too.
+    const NIC_OPTIONS: &'static [&'static str] = &[];
 
     /// The choices in `given`: one, or several to compare.
     ///
@@ -45,6 +47,8 @@ pub struct Simulation {
     pub machine: &'static str,
     /// Options for this machine's networks only.
     pub options: &'static [OptionSpec],
+    /// Those of the options that apply to runs of NICs, too.
+    pub nic_options: &'static [&'static str],
     /// Default size of a message in bytes.
     pub message_bytes: u8,
     /// Bytes of the largest message.
@@ -69,6 +73,7 @@ impl Simulation {
         Self {
             machine: M::MACHINE,
             options: M::OPTIONS,
+            nic_options: M::NIC_OPTIONS,
             message_bytes: M::MESSAGE_BYTES,
             max_message_bytes: M::MAX_MESSAGE_BYTES,
             cycle: M::CYCLE,

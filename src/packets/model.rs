@@ -137,10 +137,6 @@ impl<M: PacketModel> Nodes<M> for Of<'_, M> {
     fn links(&self, nic: u32, runtime: &Runtime) -> Result<Vec<PacketLinkConfig>, PlanError> {
         Ok(vec![M::nic_link(self.0, nic, runtime)?])
     }
-
-    fn cycles(&self, _: usize) -> Result<u32, ConfigError> {
-        Ok(M::LINK_CYCLES)
-    }
 }
 
 impl<M: PacketModel> CycleModel for M {
@@ -179,13 +175,23 @@ impl<M: PacketModel> CycleModel for M {
     fn build_encoded(
         topology: &M::Topology,
         config: &Config,
-        (): &(),
+        options: &(),
         netem: Option<Netem>,
         partitions: usize,
     ) -> Result<Partitioned<EncodedPart<Self>>, ConfigError> {
         let how = (config, netem, partitions);
         let made = ((), PacketTerminal);
-        partitioned(topology, &Of::<M>(topology), made, how, M::LINK_CYCLES)
+        partitioned(
+            topology,
+            &Of::<M>(topology),
+            made,
+            how,
+            (options, M::LINK_CYCLES),
+        )
+    }
+
+    fn wire_cycles(_: &M::Topology, (): &(), _: usize) -> Result<u32, ConfigError> {
+        Ok(M::LINK_CYCLES)
     }
 
     fn end(router: &Chip<M::Core>, port: PortId) -> Option<&Self::End> {

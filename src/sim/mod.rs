@@ -34,4 +34,4 @@ pub use fabric::{
 };
 pub(crate) use trace::TraceHash;
 pub use wire::{Wire, WireCounters};
-pub use world::{BarrierError, World, WorldError};
+pub use world::{BarrierError, Measured, MessageOp, World, WorldError};

@@ -10,7 +10,7 @@ use crate::time::{Duration, Time};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireCounters {
     /// Frames put on the wire.
-    pub(crate) sent: u64,
+    pub sent: u64,
     /// Bytes put on the wire.
     pub(crate) sent_bytes: u64,
     /// Frames delivered to the other end.

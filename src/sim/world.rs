@@ -1,6 +1,7 @@
 //! A whole network in virtual time: a topology's nodes and links, traffic, and checks.
 
 mod barriers;
+mod messages;
 
 use core::any::Any;
 use std::collections::BTreeMap;
@@ -8,11 +9,12 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 pub use self::barriers::BarrierError;
+pub use self::messages::{Measured, MessageOp};
 use super::check::{Allowance, Violation, check_collectives, check_direction, check_messages};
 use super::fabric::{ConnectError, Direction, Fabric, LinkId, LinkSpec, NodeId};
 use crate::device::{BarrierRuns, Device, DeviceError, LinkView, capability};
 use crate::net::PlanError;
-use crate::net::{End, Network, NodeRef, Runtime};
+use crate::net::{Clock, End, Network, NodeRef, Profile, Runtime};
 use crate::nic::{CollectiveReport, CollectiveSpec};
 use crate::nic::{Incarnation, RunPhase, TrafficReport, TrafficSpec};
 use crate::node::PortId;
@@ -34,10 +36,10 @@ pub enum WorldError {
 
 /// A network of any machine in virtual time. Link number *i* of the fabric is link *i* of the
 /// topology, its end A named first; NICs come before routers among the nodes.
-pub struct World<L> {
+pub struct World<L: ?Sized> {
     /// The event loop, for operations that this type does not wrap.
     pub fabric: Fabric<Box<dyn Device>>,
-    topology: L,
+    topology: Box<L>,
     runtime: Runtime,
     /// The topology's node for each node of the fabric.
     nodes: Vec<NodeRef>,
@@ -74,7 +76,7 @@ impl<L: Network> World<L> {
         let mut runtime = Runtime::new(topology.name(), 1);
         runtime.seed = seed;
         runtime.first_packet = first_packet;
-        Self::of_runtime(topology, spec, runtime)
+        Self::of_runtime(Box::new(topology), |_| spec, runtime)
     }
 
     /// The world of `topology` with the timeouts of links between processes: the description's
@@ -86,10 +88,39 @@ impl<L: Network> World<L> {
         let mut runtime = Runtime::new(topology.name(), 1);
         runtime.seed = seed;
         runtime.real_wires = true;
+        Self::of_runtime(Box::new(topology), |_| spec, runtime)
+    }
+}
+
+impl<L: Network + ?Sized> World<L> {
+    /// The world of a machine in its own time, whatever the description says about clock and
+    /// profile: the chip's depths, and a clock of which each nanosecond is one of the machine.
+    /// `wires` has the travel time of frames on each link.
+    ///
+    /// # Errors
+    /// See [`WorldError`].
+    ///
+    /// # Panics
+    /// If a link has no travel time.
+    pub fn of_machine(topology: Box<L>, seed: u64, wires: &[Duration]) -> Result<Self, WorldError> {
+        let runtime = Runtime {
+            clock: Some(Clock::Paced { dilation: 1 }),
+            profile: Some(Profile::Paper),
+            seed,
+            ..Runtime::new(topology.name(), 1)
+        };
+        let spec = |link: usize| LinkSpec {
+            latency: wires[link],
+            ..LinkSpec::default()
+        };
         Self::of_runtime(topology, spec, runtime)
     }
 
-    fn of_runtime(topology: L, spec: LinkSpec, runtime: Runtime) -> Result<Self, WorldError> {
+    fn of_runtime(
+        topology: Box<L>,
+        spec: impl Fn(usize) -> LinkSpec,
+        runtime: Runtime,
+    ) -> Result<Self, WorldError> {
         let mut nodes = topology.nodes();
         nodes.sort_by_key(|node| matches!(node, NodeRef::Chip(_)));
         let mut world = Self {
@@ -115,7 +146,7 @@ impl<L: Network> World<L> {
                     Err(PlanError::NoSuchNode(name.into_owned()))
                 }
             };
-            let connected = world.fabric.connect(end(a)?, end(b)?, spec);
+            let connected = world.fabric.connect(end(a)?, end(b)?, spec(link));
             connected.map_err(|error| WorldError::Connect { link, error })?;
         }
         Ok(world)
@@ -186,7 +217,8 @@ impl<L: Network> World<L> {
         numbers.collect()
     }
 
-    fn number(&self, nic: NodeId) -> Option<u16> {
+    /// The number of a NIC in traffic runs; `None` if it takes no part in them.
+    pub fn number(&self, nic: NodeId) -> Option<u16> {
         let takes_part = self.topology.takes_part(self.nodes[nic.0 as usize]);
         let runs = self.fabric.node(nic).traffic().filter(|_| takes_part);
         runs?.number()

@@ -6,6 +6,7 @@ mod datagrams;
 mod journeys;
 mod loads;
 mod local;
+mod messages;
 mod ready;
 mod saturation;
 mod stages;

@@ -9,3 +9,4 @@ mod processes;
 mod rows;
 mod schemas;
 mod sim;
+mod sim_messages;

@@ -76,6 +76,10 @@ fn outputs_are_as_their_schemas_say() {
     as_schema("route", "route quickstart nic0 nic7 --json");
     as_schema("route", "route aries-3x4 nic0 nic11 --json");
     as_schema("route", "route t3e-2x2x2 nic0 nic7 --json");
+    let messages = "sim aries-pair --op put --bytes 8,64 --count 10 --json";
+    as_schema("sim-messages", messages);
+    let barrier = "sim t3e-2x2x2 --op barrier --nics 2..8:x2 --count 10 --json";
+    as_schema("sim-messages", barrier);
     as_schema("soak", "soak --seeds 1..1 --json");
     as_schema("channels", "topology channels t3e-4x2x2 --steps 100 --json");
     as_schema("reproduce", "reproduce t3e-table1 --json");

@@ -42,6 +42,7 @@ mod manage;
 mod recording;
 pub mod schema;
 pub mod sim;
+mod sizes;
 mod trace;
 mod view;
 mod watch;

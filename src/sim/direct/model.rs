@@ -108,6 +108,15 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
         netem: Option<Netem>,
         partitions: usize,
     ) -> Result<Partitioned<EncodedPart<Self>>, ConfigError>;
+    /// Cycles for which a frame travels on an encoded link.
+    ///
+    /// # Errors
+    /// [`ConfigError::Topology`].
+    fn wire_cycles(
+        topology: &Self::Topology,
+        options: &Self::Options,
+        link: usize,
+    ) -> Result<u32, ConfigError>;
     /// The link end at a port of a router, if it has one.
     fn end(router: &Self::Router, port: PortId) -> Option<&Self::End>;
     /// The state of a router for reports and checkers.

@@ -5,6 +5,7 @@ use core::fmt::Debug;
 use serde_json::{Map, Value};
 
 use super::config::{Config, ConfigError};
+use super::encoded::build::wire;
 use super::executor::Executor;
 use super::model::CycleModel;
 use super::report::Report;
@@ -14,6 +15,7 @@ use super::witness::Found;
 use crate::link::impair::Netem;
 use crate::net::{Network, NodeRef};
 use crate::sim::tap::Tap;
+use crate::time::Duration;
 
 /// The kind of a network's links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +92,12 @@ pub trait Simulator: Debug {
     /// See [`ConfigError`].
     fn bound(&self, network: &dyn Network, config: &Config) -> Result<Option<f64>, ConfigError>;
 
+    /// Travel time of frames on each link, in the order of the network's links.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    fn wires(&self, network: &dyn Network) -> Result<Vec<Duration>, ConfigError>;
+
     /// The NIC that a report means by this terminal number.
     fn source(&self, network: &dyn Network, terminal: u64) -> Option<NodeRef>;
 
@@ -130,6 +138,13 @@ impl<M: CycleModel> Simulator for Chosen<M> {
 
     fn bound(&self, network: &dyn Network, config: &Config) -> Result<Option<f64>, ConfigError> {
         M::bound(topology::<M>(network)?, config, &self.options)
+    }
+
+    fn wires(&self, network: &dyn Network) -> Result<Vec<Duration>, ConfigError> {
+        let topology = topology::<M>(network)?;
+        (0..network.link_count())
+            .map(|link| wire::<M>(topology, &self.options, link))
+            .collect()
     }
 
     fn source(&self, network: &dyn Network, terminal: u64) -> Option<NodeRef> {

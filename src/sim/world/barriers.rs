@@ -21,7 +21,7 @@ pub enum BarrierError {
     Device(#[from] DeviceError),
 }
 
-impl<L: Network> World<L> {
+impl<L: Network + ?Sized> World<L> {
     /// Prepares the unit of `spec` in all routers and at its participants, clearing earlier state.
     ///
     /// # Errors

@@ -27,6 +27,22 @@ use phitwire_framing::aries::set::DATA_FLITS;
 
 type Shared = phitwire::sim::direct::shared::Shared<Aries>;
 
+/// Excludes the time to gather a set, which belongs to the link control block.
+pub(super) fn wire_cycles(
+    topology: &Dragonfly,
+    options: &AriesOptions,
+    link: usize,
+) -> Result<u32, ConfigError> {
+    options.validate()?;
+    let kind = topology.kind(&topology.links[link]);
+    let kind = kind.ok_or(ConfigError::Topology)?;
+    let gathering = match kind {
+        PortKind::Processor => Pace::NIC.cycles_for(0, DATA_FLITS as u64),
+        _ => LOAD_CYCLES,
+    };
+    Ok(options.cycles(kind) - gathering as u32)
+}
+
 /// Assigns routers and NICs to partitions, and returns the kind of the shortest links between
 /// partitions. A network is cut at its longest links: between groups if possible, otherwise between
 /// chassis or routers.
@@ -133,15 +149,6 @@ impl encoded::Nodes<Aries> for Nodes<'_> {
         Ok(vec![plan.link().clone()])
     }
 
-    /// Excludes the time to gather a set, which belongs to the link control block.
-    fn cycles(&self, link: usize) -> Result<u32, ConfigError> {
-        let gathering = match self.kind(link) {
-            Some(PortKind::Processor) => Pace::NIC.cycles_for(0, DATA_FLITS as u64),
-            _ => LOAD_CYCLES,
-        };
-        Ok(DirectLinks::cycles(self, link)? - gathering as u32)
-    }
-
     fn runtime(&self, usual: Runtime) -> Runtime {
         Runtime {
             grain: Some(self.options.grain),
@@ -200,7 +207,7 @@ pub(super) fn encoded(
     let terminals = terminals(&places, (config.seed, HELD_BACK), &shared);
     let (how, traffic) = ((config.seed, netem), (shared, terminals));
     Ok(Partitioned {
-        parts: encoded::encoded(topology, &places, &nodes, how, traffic, window)?,
+        parts: encoded::encoded(topology, &places, &nodes, how, traffic, (&options, window))?,
         kinds: nodes.kinds(),
         stride: window,
         longest: options.longest(),

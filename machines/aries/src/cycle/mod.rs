@@ -120,6 +120,14 @@ impl CycleModel for Aries {
         build::encoded(topology, (config, *options), netem, partitions)
     }
 
+    fn wire_cycles(
+        topology: &Dragonfly,
+        options: &AriesOptions,
+        link: usize,
+    ) -> Result<u32, ConfigError> {
+        build::wire_cycles(topology, options, link)
+    }
+
     fn end(router: &router::Aries, port: PortId) -> Option<&AriesLcb> {
         router.lcb(port)
     }

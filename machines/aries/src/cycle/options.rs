@@ -181,6 +181,8 @@ impl Simulated for Aries {
         .up_to(3),
     ];
 
+    const NIC_OPTIONS: &'static [&'static str] = &["metres"];
+
     fn choose(given: &Given) -> Result<Vec<Chosen<Self>>, ChoiceError> {
         let metres: Vec<u32> = given.read("metres")?;
         let metres = match metres[..] {

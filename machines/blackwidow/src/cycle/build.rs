@@ -126,10 +126,6 @@ impl encoded::Nodes<BlackWidow> for Nodes<'_> {
     fn links(&self, nic: u32, runtime: &Runtime) -> Result<Vec<PhitLinkConfig>, PlanError> {
         Ok(self.topology.plan_nic(nic, runtime)?.links)
     }
-
-    fn cycles(&self, link: usize) -> Result<u32, ConfigError> {
-        DirectLinks::cycles(self, link)
-    }
 }
 
 pub(super) fn direct(
@@ -173,7 +169,7 @@ pub(super) fn encoded(
     let (how, traffic) = ((config.seed, netem), (shared, terminals));
     let (shortest, longest) = length::window_and_longest(topology, options);
     Ok(Partitioned {
-        parts: encoded::encoded(topology, &places, &nodes, how, traffic, shortest)?,
+        parts: encoded::encoded(topology, &places, &nodes, how, traffic, (options, shortest))?,
         kinds: nodes.kinds(),
         stride: shortest,
         longest,

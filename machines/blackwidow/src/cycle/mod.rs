@@ -111,6 +111,14 @@ impl CycleModel for BlackWidow {
         build::encoded(topology, (config, options), netem, partitions)
     }
 
+    fn wire_cycles(
+        topology: &FoldedClos,
+        options: &BlackWidowOptions,
+        link: usize,
+    ) -> Result<u32, ConfigError> {
+        Ok(length::cycles(&topology.links[link], options))
+    }
+
     fn end(router: &Yarc, port: PortId) -> Option<&Lcb> {
         router.lcb(port)
     }

@@ -61,6 +61,8 @@ impl Simulated for BlackWidow {
         ),
     ];
 
+    const NIC_OPTIONS: &'static [&'static str] = &["link-cycles"];
+
     fn choose(given: &Given) -> Result<Vec<Chosen<Self>>, ChoiceError> {
         if given.all("grain").iter().any(|grain| grain == "packet") {
             let why = "--grain packet: a YARC forwards phits before the packet is complete; use \

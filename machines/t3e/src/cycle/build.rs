@@ -6,7 +6,7 @@ use crate::router::{LINK_CYCLES, PORTS, PROCESSOR_CYCLES, T3eRouter};
 use crate::topology::Torus;
 use phitwire::chip::Grain;
 use phitwire::link::impair::Netem;
-use phitwire::net::{Network as _, NodeRef, PlanError, Profile, Runtime};
+use phitwire::net::{End, Network as _, NodeRef, PlanError, Profile, Runtime};
 use phitwire::sim::direct::Grid;
 use phitwire::sim::direct::build::{self, DirectLinks, Windows};
 use phitwire::sim::direct::config::{Config, ConfigError};
@@ -30,13 +30,6 @@ impl Of {
         Self(torus, options.grain)
     }
 
-    fn is_own(&self, link: usize) -> bool {
-        let (a, b) = self.0.ends(link);
-        [a, b]
-            .iter()
-            .any(|end| matches!(end.node, NodeRef::Processor(_)))
-    }
-
     /// The kinds of links, which are their dimensions.
     fn kinds(&self) -> Vec<Option<PortUse>> {
         let chips = self.0.shape().nodes() as usize;
@@ -44,12 +37,19 @@ impl Of {
     }
 }
 
+/// Latency of a link in cycles.
+pub(super) fn cycles(topology: &Torus, link: usize) -> u32 {
+    let (a, b) = topology.ends(link);
+    let is_processor = |end: End| matches!(end.node, NodeRef::Processor(_));
+    match is_processor(a) || is_processor(b) {
+        true => PROCESSOR_CYCLES as u32,
+        false => LINK_CYCLES as u32,
+    }
+}
+
 impl DirectLinks<T3e> for Of {
     fn cycles(&self, link: usize) -> Result<u32, ConfigError> {
-        Ok(match self.is_own(link) {
-            true => PROCESSOR_CYCLES as u32,
-            false => LINK_CYCLES as u32,
-        })
+        Ok(cycles(&self.0, link))
     }
 
     fn connect(&self, router: &mut DirectRouter, port: usize, slot: u32, _: usize) {
@@ -66,10 +66,6 @@ impl encoded::Nodes<T3e> for Of {
     fn links(&self, nic: u32, runtime: &Runtime) -> Result<Vec<FlitLinkConfig>, PlanError> {
         let ports = self.0.ports(NodeRef::Processor(nic), runtime)?;
         Ok(ports.into_iter().map(|(_, link)| link).collect())
-    }
-
-    fn cycles(&self, link: usize) -> Result<u32, ConfigError> {
-        DirectLinks::cycles(self, link)
     }
 
     fn runtime(&self, usual: Runtime) -> Runtime {
@@ -129,7 +125,7 @@ pub(super) fn encoded(
     let (how, traffic) = ((config.seed, netem), (shared, terminals));
     let window = LINK_CYCLES as u32;
     Ok(Partitioned {
-        parts: encoded::encoded(&of.0, &places, &of, how, traffic, window)?,
+        parts: encoded::encoded(&of.0, &places, &of, how, traffic, (options, window))?,
         kinds: of.kinds(),
         stride: window,
         longest: PROCESSOR_CYCLES as u32,

@@ -103,6 +103,10 @@ impl CycleModel for T3e {
         build::encoded(topology, (config, options), netem, partitions)
     }
 
+    fn wire_cycles(topology: &Torus, _: &T3eOptions, link: usize) -> Result<u32, ConfigError> {
+        Ok(build::cycles(topology, link))
+    }
+
     fn end(router: &T3eRouter, port: PortId) -> Option<&FlitEnd> {
         router.lcb(port)
     }

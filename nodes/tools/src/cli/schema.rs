@@ -12,10 +12,11 @@ use super::{Tool, print};
 use crate::input_file::{FileKind, InputFile};
 use crate::schema::{Output, Schema};
 use crate::sim::json::Points;
+use crate::sim::messages::Printed;
 use crate::trace::Trace;
 
 /// JSON outputs of the commands of this crate.
-const OUTPUTS: [Output; 10] = [
+const OUTPUTS: [Output; 11] = [
     Output::of::<super::capture::Summary>(
         "capture",
         1,
@@ -52,6 +53,12 @@ const OUTPUTS: [Output; 10] = [
         2,
         "phitwire sim --json",
         "One point of a simulation, or several",
+    ),
+    Output::of::<Printed>(
+        "sim-messages",
+        1,
+        "phitwire sim --op --json",
+        "Messages or collective operations of network interfaces in virtual time",
     ),
     Output::of::<super::soak::Summary>("soak", 1, "phitwire soak --json", "Result of a soak"),
     Output::of::<super::top::Snapshot>("top", 1, "phitwire top --once --json", "State of a lab"),

@@ -6,6 +6,7 @@
 
 pub mod json;
 mod measure;
+pub(crate) mod messages;
 pub mod output;
 pub mod plot;
 mod record;

@@ -29,18 +29,13 @@ pub trait Nodes<M: CycleModel> {
     /// # Errors
     /// See [`PlanError`].
     fn links(&self, nic: u32, runtime: &Runtime) -> Result<Vec<LinkOf<M>>, PlanError>;
-    /// Latency of a link in cycles.
-    ///
-    /// # Errors
-    /// [`ConfigError::Topology`].
-    fn cycles(&self, link: usize) -> Result<u32, ConfigError>;
     /// Adjusts the nodes' runtime.
     fn runtime(&self, usual: Runtime) -> Runtime {
         usual
     }
 }
 
-/// The parts of a network with encoded links, with windows of `window` cycles.
+/// The parts of a network with encoded links and `options`, with windows of `window` cycles.
 ///
 /// # Errors
 /// Those of `nodes`.
@@ -50,7 +45,7 @@ pub fn encoded<M: CycleModel>(
     nodes: &impl Nodes<M>,
     (seed, netem): (u64, Option<Netem>),
     (shared, terminals): (Shared<M>, Vec<Vec<M::Terminal>>),
-    window: u32,
+    (options, window): (&M::Options, u32),
 ) -> Result<Vec<EncodedPart<M>>, ConfigError> {
     let runtime = nodes.runtime(Runtime {
         // The chip's own depths and times: this simulates the machine, not a lab.
@@ -88,10 +83,20 @@ pub fn encoded<M: CycleModel>(
         for end in [a, b] {
             places.of(end)?;
         }
-        let latency = M::CYCLE.times(nodes.cycles(link)?.into());
+        let latency = wire::<M>(network, options, link)?;
         builder.connect(link as u32, [at(a), at(b)], latency, netem);
     }
     Ok(builder.finish())
+}
+
+/// Travel time of a frame on a link.
+pub(crate) fn wire<M: CycleModel>(
+    network: &M::Topology,
+    options: &M::Options,
+    link: usize,
+) -> Result<Duration, ConfigError> {
+    let cycles = M::wire_cycles(network, options, link)?;
+    Ok(M::CYCLE.times(cycles.into()))
 }
 
 /// Location of a node: its part, and its number there.

@@ -53,7 +53,7 @@ pub(crate) fn partitioned<M: CycleModel>(
     nodes: &impl Nodes<M>,
     (format, terminal): (M::Format, impl Fn(Common<M>) -> M::Terminal),
     (config, netem, partitions): (&Config, Option<Netem>, usize),
-    cycles: u32,
+    (options, cycles): (&M::Options, u32),
 ) -> Result<Partitioned<EncodedPart<M>>, ConfigError> {
     config.validate(M::MAX_MESSAGE_BYTES)?;
     let (traffic, seed) = (&config.traffic, config.seed);
@@ -74,7 +74,14 @@ pub(crate) fn partitioned<M: CycleModel>(
     });
     let traffic = (shared, terminals);
     Ok(Partitioned {
-        parts: encoded(network, &places, nodes, (seed, netem), traffic, cycles)?,
+        parts: encoded(
+            network,
+            &places,
+            nodes,
+            (seed, netem),
+            traffic,
+            (options, cycles),
+        )?,
         kinds: kinds(network, (places.chips.len(), M::PORTS), |_, _, _| 0),
         stride: cycles,
         longest: cycles,

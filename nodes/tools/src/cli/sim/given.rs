@@ -25,9 +25,9 @@ const ELSEWHERE: [&str; 15] = [
     "perfetto",
 ];
 
-/// The options that differ from their defaults, with their values.
+/// The options that differ from their defaults, with their values, and the names of all given ones.
 #[derive(Clone, Debug, Default)]
-pub(super) struct GivenOptions(Vec<(String, Vec<String>)>);
+pub(super) struct GivenOptions(Vec<(String, Vec<String>)>, Vec<String>);
 
 impl Args for GivenOptions {
     fn augment_args(command: Command) -> Command {
@@ -46,8 +46,11 @@ impl FromArgMatches for GivenOptions {
         for arg in command.get_arguments() {
             let id = arg.get_id().as_str();
             let name = arg.get_long().unwrap_or(id);
+            if matches.value_source(id) != Some(ValueSource::CommandLine) {
+                continue;
+            }
+            given.1.push(name.to_owned());
             if !ELSEWHERE.contains(&name)
-                && matches.value_source(id) == Some(ValueSource::CommandLine)
                 && let Ok(Some(values)) = matches.try_get_raw(id)
             {
                 let values = values.map(|value| value.to_string_lossy().into_owned());
@@ -75,6 +78,11 @@ fn is_default(arg: &Arg, values: &[String]) -> bool {
 }
 
 impl GivenOptions {
+    /// Whether an option has its value from the command line.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.1.iter().any(|own| own == name)
+    }
+
     /// The options common to all curves. Compared modes name their own.
     pub(super) fn chosen(&self, all: &[Measured]) -> String {
         let is_mode = |value: &String| {

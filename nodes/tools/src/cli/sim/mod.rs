@@ -3,6 +3,7 @@
 mod files;
 mod given;
 mod loads;
+mod messages;
 mod own;
 mod point;
 
@@ -25,6 +26,7 @@ use phitwire_nodes::output::{NOT_READ, complain, end_with_reader, print_if_read}
 
 use given::GivenOptions;
 use loads::{Loads, parse_loads};
+use messages::MessageOptions;
 use own::{OwnOptions, simulations};
 use point::Point;
 
@@ -130,6 +132,8 @@ pub struct SimArgs {
     /// encoded links and a single run (one load, one seed); uses one thread
     #[arg(long, value_name = "FILE.pcapng")]
     capture: Option<PathBuf>,
+    #[command(flatten)]
+    messages: MessageOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -276,6 +280,9 @@ impl SimArgs {
 /// If a topology cannot be read or does not suit the traffic, or a file cannot be written.
 pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     let network = description::find(&args.topology)?;
+    if let Some(op) = args.messages.op {
+        return messages::run(args, op, network);
+    }
     let network = &*network;
     let (machine, chosen) = args.own.of(network)?;
     let links = args.links(&machine)?;

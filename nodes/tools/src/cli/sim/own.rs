@@ -42,6 +42,23 @@ impl FromArgMatches for OwnOptions {
 }
 
 impl OwnOptions {
+    /// Rejects options of `machine` that do not apply to runs of NICs.
+    pub(super) fn refuse_others(&self, machine: &Simulation) -> miette::Result<()> {
+        let mut names = self.0.iter().flat_map(|(_, given)| given.names());
+        let Some(other) = names.find(|name| !machine.nic_options.contains(name)) else {
+            return Ok(());
+        };
+        let names = machine.nic_options.iter().map(|name| format!("--{name}"));
+        let names = names.collect::<Vec<_>>().join(", ");
+        Err(miette!(
+            help = match names.is_empty() {
+                true => format!("{} networks have no options with --op", machine.machine),
+                false => format!("{} networks accept {names}", machine.machine),
+            },
+            "--{other} does not apply to --op"
+        ))
+    }
+
     /// The machine of a network and its simulators: one, or several to compare. Rejects options of
     /// other machines.
     pub(super) fn of(

@@ -1,0 +1,115 @@
+//! `phitwire sim --op` as called by users.
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use serde_json::Value;
+
+use super::sim::{json, sim};
+
+/// The output without what belongs to the host.
+fn run(words: &str) -> Value {
+    let mut value = json(&format!("{words} --json"));
+    let keys = value.as_object_mut().expect("an object");
+    assert!(keys.remove("wall_seconds").is_some());
+    assert_eq!(value["violations"], Value::Array(Vec::new()), "{words}");
+    value
+}
+
+#[test]
+fn messages_have_the_times_of_the_machine() {
+    let value = run("aries-pair --op put --bytes 8..4K:x8 --count 50");
+    assert_eq!(value["between"], "nic0 to nic1");
+    let rows = value["rows"].as_array().expect("rows");
+    let bytes: Vec<_> = rows.iter().map(|row| row["bytes"].as_u64()).collect();
+    assert_eq!(bytes, [8, 64, 512, 4_096].map(Some));
+    let median = |row: &Value| row["latency_ns"]["p50"].as_u64().expect("a number");
+    assert!(rows.is_sorted_by_key(median), "{rows:#?}");
+    assert!((300..400).contains(&median(&rows[0])), "{rows:#?}");
+    assert!(rows.iter().all(|row| row["completed"] == 50), "{rows:#?}");
+    // Enough messages at once fill the link of the NIC, 10.2 GB/s of payload.
+    let value = run("aries-pair --op put --bytes 64 --window 64 --span-us 20");
+    let rate = value["rows"][0]["gbytes_per_second"].as_f64();
+    assert!(
+        rate.is_some_and(|rate| (9.5..10.3).contains(&rate)),
+        "{value:#}"
+    );
+    let text = sim("t3e-2x2x2 --op get --count 20 --from nic3 --to nic0");
+    let text = String::from_utf8(text.stdout).expect("text");
+    assert!(
+        text.starts_with("t3e-2x2x2: get, nic3 to nic0, window 1\nbytes"),
+        "{text}"
+    );
+    assert!(text.contains("\ntrace "), "{text}");
+}
+
+#[test]
+fn the_seed_decides_everything_and_the_load_of_the_host_nothing() {
+    let words = "aries-3x4 --op put --bytes 64 --traffic uniform --window 8 --count 100";
+    let quiet = run(words);
+    let stop = AtomicBool::new(false);
+    let busy = thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    spin_loop();
+                }
+            });
+        }
+        let busy = run(words);
+        stop.store(true, Ordering::Relaxed);
+        busy
+    });
+    assert_eq!(quiet, busy);
+    let other = run(&format!("{words} --seed 2"));
+    assert_ne!(quiet["trace_hash"], other["trace_hash"]);
+    assert_eq!(quiet["rows"][0]["nics"], 12);
+}
+
+#[test]
+fn collective_operations_take_longer_among_more() {
+    let value = run("aries-3x4 --op allreduce --nics 2,12 --count 50");
+    let rows = value["rows"].as_array().expect("rows");
+    assert_eq!([&rows[0]["nics"], &rows[1]["nics"]], [2, 12]);
+    let elapsed = |row: &Value| row["elapsed_ns"].as_u64();
+    assert!(elapsed(&rows[0]) < elapsed(&rows[1]), "{rows:#?}");
+    let barrier = run("t3e-2x2x2 --op barrier --count 20");
+    assert_eq!(barrier["rows"][0]["completed"], 20);
+}
+
+#[test]
+fn what_a_machine_lacks_is_refused_with_what_it_has() {
+    for (words, told) in [
+        ("pair --op amo", "available: put, get"),
+        ("pair --op allreduce", "available: put, get"),
+        (
+            "pair --op shmem",
+            "possible values: put, get, amo, allreduce, barrier",
+        ),
+        ("aries-pair --op amo --bytes 16", "only 8"),
+        ("aries-pair --op put --load 0.3", "cannot be used with"),
+        ("aries-pair --op put --routing minimal", "accept --metres"),
+        ("aries-pair --op put --nics 2", "--nics applies only"),
+        ("aries-pair --op put --from nic7", "no node `nic7`"),
+        ("aries-pair --op put --from nic1", "cannot send to itself"),
+        (
+            "aries-pair --op barrier --bytes 8",
+            "--bytes does not apply",
+        ),
+        (
+            "aries-pair --op barrier --nics 3",
+            "has 2 network interfaces",
+        ),
+        ("aries-pair --op put --bytes 8..64", "FROM..TO:xFACTOR"),
+        ("aries-pair --bytes 8", "--op"),
+    ] {
+        let output = sim(words);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            !output.status.success() && output.stdout.is_empty(),
+            "{words}"
+        );
+        assert!(said.contains(told), "{words}: {said}");
+    }
+}

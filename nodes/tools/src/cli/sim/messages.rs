@@ -1,0 +1,357 @@
+//! `phitwire sim --op`: runs of network interfaces (NICs) in the machine's time.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use miette::{IntoDiagnostic, WrapErr, miette};
+use phitwire::net::{Network, NodeRef};
+use phitwire::nic::{Operation, TrafficPattern, TrafficSpec};
+use phitwire::sim::direct::Pattern;
+use phitwire::sim::{Measured, MessageOp, World};
+use phitwire::time::Duration;
+use phitwire_nodes::output::{complain, end_with_reader};
+
+use super::{SimArgs, say};
+use crate::sim::messages::{About, Printed, Row, table};
+use crate::sizes::{Sizes, parse_sizes};
+use crate::trace::live;
+
+/// Bytes of a message without `--bytes`.
+const BYTES: u32 = 8;
+/// Messages of each source, or collective operations, without `--count` and `--span-us`.
+const COUNT: u64 = 1_000;
+/// Time that links get to train.
+const TRAINING: Duration = Duration::from_ms(100);
+/// Longest run beyond its `--span-us`: longer than all timeouts of a NIC.
+const LIMIT: Duration = Duration::from_ms(10_000);
+
+/// Options of runs of NICs.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Messages of network interfaces")]
+pub(super) struct MessageOptions {
+    /// Let the network interfaces run this operation, verified, instead of a pattern of packets:
+    /// put, get, amo (one message at a time from each source), or allreduce, barrier (by --nics)
+    #[arg(long, value_name = "OP", value_parser = operation(), conflicts_with_all = [
+        "load", "message_bytes", "request_reply", "process", "warmup", "measure", "drain", "seeds",
+        "threads", "links", "netem", "fault", "trace", "perfetto", "csv", "file", "plot", "hgrm",
+        "capture",
+    ])]
+    pub(super) op: Option<MessageOp>,
+    /// Bytes of each message, one row each: numbers, or FROM..TO:xFACTOR, with K and M for 2^10 and
+    /// 2^20, such as 8..64K:x2 [default: 8]
+    #[arg(long, value_name = "B", requires = "op", value_parser = parse_sizes)]
+    bytes: Option<Sizes>,
+    /// Outstanding messages of each source
+    #[arg(long, value_name = "N", requires = "op", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    window: u32,
+    /// Source [default: the first NIC; with --traffic, all]
+    #[arg(long, value_name = "NIC", requires = "op", conflicts_with = "traffic")]
+    from: Option<String>,
+    /// Target [default: the last NIC]
+    #[arg(long, value_name = "NIC", requires = "op", conflicts_with = "traffic")]
+    to: Option<String>,
+    /// Messages of each source, or collective operations [default: 1000]
+    #[arg(long, value_name = "N", requires = "op",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Send messages for this many microseconds of the machine's time, instead of --count
+    #[arg(long, value_name = "US", requires = "op", conflicts_with = "count",
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    span_us: Option<u64>,
+    /// Network interfaces in a collective operation, one row each: numbers, or FROM..TO:xFACTOR
+    /// [default: all]
+    #[arg(long, value_name = "N", requires = "op", value_parser = parse_sizes)]
+    nics: Option<Sizes>,
+}
+
+fn operation() -> impl TypedValueParser<Value = MessageOp> {
+    let names = MessageOp::ALL.map(MessageOp::name);
+    PossibleValuesParser::new(names).try_map(|name| {
+        let mut all = MessageOp::ALL.into_iter();
+        all.find(|op| op.name() == name).ok_or("unknown operation")
+    })
+}
+
+/// Runs `phitwire sim --op`. The exit status is 1 if a message or the network was found damaged.
+///
+/// # Errors
+/// If the network or its NICs do not suit the options.
+pub(super) fn run(
+    args: &SimArgs,
+    op: MessageOp,
+    network: Box<dyn Network>,
+) -> miette::Result<ExitCode> {
+    let (machine, chosen) = args.own.of(&*network)?;
+    args.own.refuse_others(&machine)?;
+    let one = chosen.first().ok_or_else(|| miette!("no simulator"))?;
+    let wires = one.wires(&*network).into_diagnostic()?;
+    let begin = Instant::now();
+    end_with_reader().into_diagnostic()?;
+    let mut world = World::of_machine(network, args.seed, &wires).into_diagnostic()?;
+    let has = world.operations();
+    if !has.contains(&op) {
+        let names: Vec<_> = has.into_iter().map(MessageOp::name).collect();
+        return Err(miette!(
+            help = format!("available: {}", names.join(", ")),
+            "the network interfaces of {} have no `{}`",
+            world.topology().name(),
+            op.name()
+        ));
+    }
+    let runs = Runs::new(args, op, &world)?;
+    if !world.bring_up(TRAINING) {
+        let links = world.link_states();
+        return Err(miette!("links did not come up:\n{}", links.trim_end()));
+    }
+    let mut rows = Vec::new();
+    let mut violations = Vec::new();
+    for (number, run) in (1..).zip(&runs.all) {
+        let measured = run.measure(&mut world, op, number)?;
+        let found = measured.violations.iter();
+        violations.extend(found.map(|found| format!("{}: {found}", run.name())));
+        rows.push(run.row(op, &measured));
+    }
+    let about = About {
+        topology: world.topology().name().to_owned(),
+        operation: op.name(),
+        between: runs.between,
+        window: op.of_messages().map(|_| args.messages.window),
+        seed: args.seed,
+        trace_hash: format!("{:016x}", world.fabric.trace_hash()),
+        machine_us: world.fabric.now().as_ps() as f64 / 1e6,
+        frames: world.fabric.wire_counters().sent,
+        wall_seconds: begin.elapsed().as_secs_f64(),
+    };
+    for violation in &violations {
+        complain(&format!("violation: {violation}"));
+    }
+    let is_clean = violations.is_empty();
+    let printed = Printed {
+        about,
+        rows,
+        violations,
+    };
+    say(&match args.json {
+        true => crate::cli::json(&printed)?,
+        false => table(&printed),
+    })?;
+    Ok(match is_clean {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+/// The runs of one call.
+struct Runs {
+    /// Sources and targets, or participants, for the heading.
+    between: String,
+    all: Vec<Run>,
+}
+
+/// A row of the table.
+enum Run {
+    Messages(TrafficSpec),
+    Collective { numbers: Vec<u16>, count: u64 },
+}
+
+impl Runs {
+    fn new(args: &SimArgs, op: MessageOp, world: &World<dyn Network>) -> miette::Result<Self> {
+        match op.of_messages() {
+            Some(op) => Self::of_messages(args, op, world),
+            None => Self::of_collectives(args, world),
+        }
+    }
+
+    fn of_messages(
+        args: &SimArgs,
+        op: Operation,
+        world: &World<dyn Network>,
+    ) -> miette::Result<Self> {
+        let options = &args.messages;
+        if options.nics.is_some() {
+            return Err(miette!("--nics applies only to collective operations"));
+        }
+        let all = participants(args, world)?;
+        let (processors, pattern, between) = match args.given.has("traffic") {
+            true => (all, pattern(&args.traffic)?, args.traffic.to_string()),
+            false => {
+                let from = nic(world, options.from.as_deref(), true)?;
+                let to = nic(world, options.to.as_deref(), false)?;
+                if from.1 == to.1 {
+                    return Err(miette!("{} cannot send to itself", from.0));
+                }
+                let destinations = vec![to.1];
+                let pattern = TrafficPattern::List { destinations };
+                (vec![from.1], pattern, format!("{} to {}", from.0, to.0))
+            }
+        };
+        let sizes = options.bytes.as_ref();
+        let sizes = sizes.map_or_else(|| vec![BYTES], |sizes| sizes.0.clone());
+        let span = options.span_us;
+        let specs = (1..).zip(sizes).map(|(run, size)| TrafficSpec {
+            run,
+            pattern: pattern.clone(),
+            processors: processors.clone(),
+            op,
+            size,
+            window: options.window,
+            count: options
+                .count
+                .unwrap_or(if span.is_some() { 0 } else { COUNT }),
+            duration_ns: span.unwrap_or(0) * 1_000,
+            seed: args.seed,
+            ..TrafficSpec::default()
+        });
+        let specs: Vec<_> = specs.collect();
+        for spec in &specs {
+            world.check_traffic(spec).into_diagnostic()?;
+        }
+        let all = specs.into_iter().map(Run::Messages).collect();
+        Ok(Self { between, all })
+    }
+
+    fn of_collectives(args: &SimArgs, world: &World<dyn Network>) -> miette::Result<Self> {
+        let options = &args.messages;
+        let foreign = [
+            ("--bytes", options.bytes.is_some()),
+            ("--window", args.given.has("window")),
+            ("--from", options.from.is_some()),
+            ("--to", options.to.is_some()),
+            ("--traffic", args.given.has("traffic")),
+            ("--span-us", options.span_us.is_some()),
+        ];
+        if let Some((name, _)) = foreign.iter().find(|(_, is_given)| *is_given) {
+            return Err(miette!(
+                "{name} does not apply to collective operations; use --nics and --count"
+            ));
+        }
+        let all = participants(args, world)?;
+        let nics = options.nics.as_ref();
+        let nics = nics.map_or_else(|| vec![all.len() as u32], |nics| nics.0.clone());
+        let run = |nics: u32| {
+            let numbers = all.get(..nics as usize).ok_or_else(|| {
+                let (there, name) = (all.len(), world.topology().name());
+                miette!("--nics {nics}: {name} has {there} network interfaces")
+            })?;
+            Ok(Run::Collective {
+                numbers: numbers.to_vec(),
+                count: options.count.unwrap_or(COUNT),
+            })
+        };
+        Ok(Self {
+            between: "the first network interfaces".to_owned(),
+            all: nics.into_iter().map(run).collect::<miette::Result<_>>()?,
+        })
+    }
+}
+
+impl Run {
+    /// Bytes of a message, or NICs in a collective operation.
+    fn size(&self) -> u32 {
+        match self {
+            Self::Messages(spec) => spec.size,
+            Self::Collective { numbers, .. } => numbers.len() as u32,
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::Messages(spec) => format!("{} bytes", spec.size),
+            Self::Collective { numbers, .. } => format!("{} NICs", numbers.len()),
+        }
+    }
+
+    fn measure(
+        &self,
+        world: &mut World<dyn Network>,
+        op: MessageOp,
+        number: u32,
+    ) -> miette::Result<Measured> {
+        match self {
+            Self::Messages(spec) => {
+                let limit = LIMIT + Duration::from_ns(spec.duration_ns);
+                world.measure_traffic(spec, limit).into_diagnostic()
+            }
+            Self::Collective { numbers, count } => world
+                .measure_collective(op, numbers, (number, *count), LIMIT)
+                .into_diagnostic(),
+        }
+        .wrap_err_with(|| self.name())
+    }
+
+    fn row(&self, op: MessageOp, measured: &Measured) -> Row {
+        let per_second = measured.per_second(op);
+        let bytes = op.of_messages().map(|_| self.size());
+        Row {
+            bytes,
+            nics: measured.nics,
+            completed: measured.completed,
+            elapsed_ns: measured.elapsed.as_ns(),
+            latency_ns: (&measured.latency).into(),
+            per_second,
+            gbytes_per_second: bytes.map(|bytes| per_second * f64::from(bytes) / 1e9),
+        }
+    }
+}
+
+/// The numbers of the NICs that take part: the first `--participants`.
+fn participants(args: &SimArgs, world: &World<dyn Network>) -> miette::Result<Vec<u16>> {
+    let mut all = world.traffic_numbers();
+    match args.participants {
+        Some(wanted) if wanted as usize > all.len() => Err(miette!(
+            "--participants {wanted}: {} has {} network interfaces",
+            world.topology().name(),
+            all.len()
+        )),
+        wanted => {
+            all.truncate(wanted.map_or(usize::MAX, |wanted| wanted as usize));
+            Ok(all)
+        }
+    }
+}
+
+/// The name and number of the NIC `name`; without a name, of the first or the last one.
+fn nic(
+    world: &World<dyn Network>,
+    name: Option<&str>,
+    is_first: bool,
+) -> miette::Result<(String, u16)> {
+    let topology = world.topology();
+    let all = topology.nodes().into_iter();
+    let mut all = all.filter(|&node| number(world, node).is_some());
+    let node = match name {
+        Some(name) => Some(live::find(topology, name)?),
+        None if is_first => all.next(),
+        None => all.last(),
+    };
+    let numbered = node.and_then(|node| {
+        let name = topology.node_name(node).into_owned();
+        Some((name, number(world, node)?))
+    });
+    numbered.ok_or_else(|| {
+        let name = name.unwrap_or_else(|| topology.name());
+        miette!("{name} is no network interface that takes part in runs")
+    })
+}
+
+fn number(world: &World<dyn Network>, node: NodeRef) -> Option<u16> {
+    match node {
+        NodeRef::Processor(_) => world.number(world.id(node)),
+        NodeRef::Chip(_) => None,
+    }
+}
+
+fn pattern(pattern: &Pattern) -> miette::Result<TrafficPattern> {
+    match pattern {
+        Pattern::Common(TrafficPattern::GroupAdversarial) => Err(miette!(
+            "--traffic group-adversarial does not work with --op yet"
+        )),
+        Pattern::Common(pattern) => Ok(pattern.clone()),
+        other => Err(miette!(
+            "--traffic {other}: network interfaces do not have this pattern"
+        )),
+    }
+}

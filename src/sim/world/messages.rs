@@ -1,0 +1,222 @@
+//! Measured runs of NICs (network interfaces), each to its end and until the network is at rest.
+
+use phitwire_framing::listed;
+
+use super::World;
+use crate::device::DeviceError;
+use crate::net::Network;
+use crate::nic::{
+    BarrierSpec, Collective, CollectiveSpec, LatencyCounts, Number, Operation, Reduce, SpecError,
+    TrafficSpec,
+};
+use crate::sim::BarrierError;
+use crate::sim::check::{Allowance, Violation, check_barriers};
+use crate::time::Duration;
+
+/// Time that the network gets to come to rest after a run.
+const REST: Duration = Duration::from_ms(100);
+
+/// An operation of NICs: a message from one to another, or one in which several take part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageOp {
+    Put,
+    Get,
+    /// A fetching addition.
+    Amo,
+    /// A sum of 64-bit floating point numbers (XC white paper, figure 15) by collective engines.
+    Allreduce,
+    /// A barrier by collective engines, or else by barrier units.
+    Barrier,
+}
+
+listed!(MessageOp {
+    Put = "put",
+    Get = "get",
+    Amo = "amo",
+    Allreduce = "allreduce",
+    Barrier = "barrier",
+});
+
+impl MessageOp {
+    /// The operation of the messages of a traffic run; `None` if it is a collective one.
+    pub const fn of_messages(self) -> Option<Operation> {
+        match self {
+            Self::Put => Some(Operation::Put),
+            Self::Get => Some(Operation::Get),
+            Self::Amo => Some(Operation::Amo),
+            Self::Allreduce | Self::Barrier => None,
+        }
+    }
+}
+
+/// A run of NICs, in virtual time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// Messages answered and not rejected, or collective operations completed by all NICs.
+    pub completed: u64,
+    /// NICs that sent messages, or took part in a collective operation.
+    pub nics: usize,
+    /// From the first message to the last answer, at the slowest NIC.
+    pub elapsed: Duration,
+    /// Time from issue to answer, or from joining an operation to its result.
+    pub latency: LatencyCounts,
+    /// What the checkers found: nothing in a correct run.
+    pub violations: Vec<Violation>,
+}
+
+impl<L: Network + ?Sized> World<L> {
+    /// The operations that every NIC with a number has.
+    pub fn operations(&self) -> Vec<MessageOp> {
+        let has = |op: &MessageOp| {
+            let mut nics = self.nics().filter(|&nic| self.number(nic).is_some());
+            nics.all(|nic| {
+                let nic = self.fabric.node(nic);
+                let has_units = || nic.barriers().is_some_and(|runs| runs.units() > 0);
+                match op {
+                    MessageOp::Put | MessageOp::Get => nic.traffic().is_some(),
+                    MessageOp::Amo => nic.traffic().is_some_and(|runs| runs.abilities().atomics),
+                    MessageOp::Allreduce => nic.collectives().is_some(),
+                    MessageOp::Barrier => nic.collectives().is_some() || has_units(),
+                }
+            })
+        };
+        MessageOp::ALL.into_iter().filter(has).collect()
+    }
+
+    /// Checks what does not depend on the state of the NICs.
+    ///
+    /// # Errors
+    /// The first problem that a sender of `spec` would report.
+    pub fn check_traffic(&self, spec: &TrafficSpec) -> Result<(), SpecError> {
+        let mut runs = self
+            .nics()
+            .filter_map(|nic| self.fabric.node(nic).traffic());
+        runs.try_for_each(|runs| spec.validate(runs.abilities()))
+    }
+
+    /// Runs `spec` for at most `limit` and verifies every message.
+    ///
+    /// # Errors
+    /// [`DeviceError::Traffic`].
+    pub fn measure_traffic(
+        &mut self,
+        spec: &TrafficSpec,
+        limit: Duration,
+    ) -> Result<Measured, DeviceError> {
+        self.start_traffic(spec)?;
+        let has_ended = self.finish(spec.run, limit);
+        let violations = self.at_rest(has_ended.then_some((spec.run, None)), limit);
+        let report = self.report(spec.run);
+        let sent = |nic| {
+            let runs = self.fabric.node(nic).traffic();
+            let report = runs.and_then(|runs| runs.report(Some(spec.run)));
+            report.is_some_and(|report| report.sent > 0)
+        };
+        Ok(Measured {
+            completed: report.acknowledged,
+            nics: self.nics().filter(|&nic| sent(nic)).count(),
+            elapsed: Duration::from_ns(report.elapsed_ns),
+            latency: report.latency,
+            violations,
+        })
+    }
+
+    /// Runs `count` operations among the NICs with these numbers, for at most `limit`, and verifies
+    /// every result. `run` must differ from that of every earlier run.
+    ///
+    /// # Errors
+    /// See [`BarrierError`].
+    ///
+    /// # Panics
+    /// If `op` is that of a single NIC.
+    pub fn measure_collective(
+        &mut self,
+        op: MessageOp,
+        numbers: &[u16],
+        (run, count): (u32, u64),
+        limit: Duration,
+    ) -> Result<Measured, BarrierError> {
+        let op = match op {
+            MessageOp::Allreduce => Collective::Reduce(Reduce::Sum, Number::Float64),
+            MessageOp::Barrier => Collective::Barrier,
+            _ => panic!("{} is no collective operation", op.name()),
+        };
+        let mut engines = self.nics().map(|nic| self.fabric.node(nic).collectives());
+        if op == Collective::Barrier && engines.all(|engine| engine.is_none()) {
+            return self.measure_barriers(numbers, (run, count), limit);
+        }
+        let spec = CollectiveSpec {
+            run,
+            nics: numbers.iter().map(|&number| number.into()).collect(),
+            op,
+            count,
+            ..CollectiveSpec::default()
+        };
+        self.start_collectives(&spec)?;
+        let has_ended = self.finish(0, limit);
+        let violations = self.at_rest(has_ended.then_some((0, Some(&spec))), limit);
+        let report = self.collective_report();
+        Ok(Measured {
+            completed: report.iterations,
+            nics: numbers.len(),
+            elapsed: Duration::from_ns(report.elapsed_ns),
+            latency: report.latency,
+            violations,
+        })
+    }
+
+    /// Barriers by unit 0 of routers and NICs.
+    fn measure_barriers(
+        &mut self,
+        numbers: &[u16],
+        (run, count): (u32, u64),
+        limit: Duration,
+    ) -> Result<Measured, BarrierError> {
+        let spec = BarrierSpec {
+            run,
+            processors: numbers.to_vec(),
+            count,
+            ..BarrierSpec::default()
+        };
+        self.prepare_barriers(&spec)?;
+        self.start_barriers(&spec)?;
+        let has_ended = self.finish(0, limit);
+        let mut violations = self.at_rest(has_ended.then_some((0, None)), limit);
+        let report = self.barrier_report(&spec);
+        violations.extend(check_barriers(&report, true).err());
+        Ok(Measured {
+            completed: report.barriers,
+            nics: numbers.len(),
+            elapsed: Duration::from_ns(report.elapsed_ns),
+            latency: report.latency,
+            violations,
+        })
+    }
+
+    /// Checks the network and the `ended` run (its number, or its collective operations) at rest. A
+    /// run that still goes on after `limit` is a finding; the network is not checked then.
+    fn at_rest(
+        &mut self,
+        ended: Option<(u64, Option<&CollectiveSpec>)>,
+        limit: Duration,
+    ) -> Vec<Violation> {
+        if let Some((run, collectives)) = ended {
+            return self.drain(run, collectives, Allowance::default(), REST);
+        }
+        let us = limit.as_ns() / 1_000;
+        vec![Violation::Messages(format!(
+            "the run did not end within {us} us of the machine's time"
+        ))]
+    }
+}
+
+impl Measured {
+    /// Completed operations per second; of messages, for each NIC that sends.
+    pub fn per_second(&self, op: MessageOp) -> f64 {
+        let sources = match op.of_messages() {
+            Some(_) => self.nics.max(1),
+            None => 1,
+        };
+        self.completed as f64 / sources as f64 / (self.elapsed.as_ps().max(1) as f64 / 1e12)
+    }
+}
