@@ -106,6 +106,9 @@ case $with in
         done
         if [[ -n $apart ]]; then
             hosts=$(seq -f 'phw%.0f:1' -s , 0 $(( ranks - 1 )))
+            # Open MPI then opens two endpoints per rank, which share the receives of a NIC.
+            export PHITWIRE_RANKS=$(( 2 * ranks ))
+            pass+=(-x PHITWIRE_RANKS)
             apart=(--mca btl "self,ofi" --mca osc rdma --mca plm_rsh_agent "$(readlink -f -- "${BASH_SOURCE[0]}") --as-machine" --host "$hosts")
         else
             apart=()

@@ -27,7 +27,7 @@ use crate::wait::{Alarm, WaitObject};
 
 /// Maximum number of endpoints of a domain.
 pub const MOST_ENDPOINTS: usize = 64;
-/// Maximum number of waiters. Threads that leave their wait to others may accumulate.
+/// Maximum number of waiters. Waiters of threads that never return accumulate.
 const MOST_WAITERS: usize = 4096;
 /// Maximum number of turns in which a caller that is about to sleep makes progress.
 const MOST_TURNS: usize = 8;

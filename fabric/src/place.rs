@@ -27,7 +27,7 @@ const SIZES: [&str; 4] = [
 ];
 /// Posted receives of a NIC, for all programs there.
 const NIC_RECEIVES: usize = 1024;
-/// Endpoints of a program that have all of its receives.
+/// Number of a program's endpoints that get a full share of receives.
 const FIRST_ENDPOINTS: usize = 2;
 /// The job of programs without `PHITWIRE_JOB`.
 const ANY_JOB: u64 = 0x7068_6974_7769_7265;
@@ -200,6 +200,8 @@ mod tests {
         let receives = [0, 1, 4, 5, 8, 16].map(receives_among);
         assert_eq!(receives, [256, 256, 256, 204, 128, 64]);
         assert_eq!(16 * receives_among(16), NIC_RECEIVES);
+        // With `mpi.sh --apart`, which passes twice the number of ranks.
+        assert_eq!(8 * 2 * receives_among(2 * 8), NIC_RECEIVES);
         assert_eq!(receives_among(100), LEAST_RECEIVES);
     }
 

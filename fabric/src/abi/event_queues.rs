@@ -9,7 +9,7 @@ use phitwire_client::descriptors::Event;
 
 use super::events::{patience, strerror};
 use super::objects::{
-    FI_EOTHER, Object, answer, answer_int, base, bind_nothing, errno_of, fid, put, table,
+    FI_EOTHER, Object, answer, answer_int, base, bind_nothing, errno_of, fid, given, put, table,
 };
 use super::*;
 use crate::event_queue::EventQueue;
@@ -166,6 +166,7 @@ unsafe extern "C" fn read(
     // taken.
     answer(|| unsafe {
         let own = &EventQueueObject::of(fid, FI_CLASS_EQ)?.own;
+        given(event)?;
         hand_out(own.read(room(out, len), flags & FI_PEEK != 0)?, event, out)
     })
 }
@@ -181,6 +182,7 @@ unsafe extern "C" fn sread(
     // SAFETY: see `read`.
     answer(|| unsafe {
         let own = &EventQueueObject::of(fid, FI_CLASS_EQ)?.own;
+        given(event)?;
         let (begin, most) = (Instant::now(), patience(timeout));
         loop {
             let left = most.saturating_sub(begin.elapsed());

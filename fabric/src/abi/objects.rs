@@ -60,7 +60,7 @@ impl<F, T> Object<F, T> {
     /// As for [`Self::of`].
     ///
     /// # Safety
-    /// As for [`Self::of`], and the program no longer uses the object.
+    /// As for [`Self::of`], and no call on the object begins after this one.
     pub unsafe fn take(fid: *const c_void, class: usize) -> Result<Arc<Self>, i32> {
         // SAFETY: guaranteed by the caller; the program's reference came from `give`.
         unsafe {

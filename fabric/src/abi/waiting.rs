@@ -41,7 +41,7 @@ pub unsafe fn answer_control(
     unsafe { put(arg.cast::<c_int>(), result) }
 }
 
-/// A completion queue or a counter, and what waits on it await.
+/// A completion queue or counter, and what its waiters await.
 ///
 /// # Safety
 /// As for [`Object::of`].
@@ -58,7 +58,7 @@ unsafe fn part_of(fid: *const c_void) -> Result<(Arc<PartObject>, AwaitedIn), i3
     }
 }
 
-/// What waits for the object of a slot await.
+/// Maps a slot to what its waiters await.
 type AwaitedIn = fn(usize) -> Awaited;
 
 /// `fi_control` of completion queues and counters.

@@ -190,7 +190,9 @@ fn a_waiter_sleeps_though_a_nic_has_woken_another_one() {
     };
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            let end = Instant::now() + SOON;
             while !other.state().prepare(Awaited::Work, &other.object) {
+                assert!(Instant::now() < end, "there is always work");
                 fake.settle();
             }
             assert!(!other.is_readable(), "nothing is left to do");

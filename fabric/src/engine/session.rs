@@ -72,7 +72,7 @@ pub struct Session {
     queued: usize,
     /// Maximum number of messages in flight to a peer, from its next message on.
     window: u64,
-    /// Posted receives; those of the peers are taken to be as many.
+    /// Posted receives. Peers are assumed to post as many; what exceeds theirs is rejected and resent.
     receives: usize,
     /// Slots of receives that the NIC rejected because other programs hold them all.
     rejected: Vec<usize>,

@@ -4,7 +4,8 @@ use super::wire::{PART, SLOT};
 
 /// Maximum number of posted receives.
 pub const RECEIVES: usize = 256;
-/// Minimum number of posted receives. Fewer would let many peers send one message at a time.
+/// Minimum number of posted receives. Each peer may have two messages in flight; what finds no
+/// receive is rejected and resent.
 pub const LEAST_RECEIVES: usize = 64;
 /// Messages in flight. Together with the fetches and block transfers of one-sided operations they
 /// stay below a program's 128 transfers, behind which probes would wait.

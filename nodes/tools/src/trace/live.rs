@@ -30,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(1);
 /// Interval of attempts to send from a NIC that cannot send yet.
 const EARLY: Duration = Duration::from_millis(20);
+/// Maximum duration of these attempts: some periods of a NIC with ordinary timeouts.
+const MOST_EARLY: Duration = Duration::from_secs(30);
 /// Tolerated error of the offset between two processes' clocks, in picoseconds: a process may be
 /// interrupted between reading two clocks.
 const SLACK_PS: u64 = 2_000_000_000;
@@ -208,9 +210,12 @@ fn begin(
     spec: &ProbeSpec,
     is_over: &dyn Fn() -> bool,
 ) -> miette::Result<ProbeReport> {
+    let begun = Instant::now();
     let answer = loop {
         match client.ask(&Request::Probe(spec.clone())) {
-            Err(error) if is_early(&error) && !is_over() => thread::sleep(EARLY),
+            Err(error) if is_early(&error) && begun.elapsed() < MOST_EARLY && !is_over() => {
+                thread::sleep(EARLY);
+            }
             answer => break answer.map_err(|error| miette!("{nic}: {error}"))?,
         }
     };

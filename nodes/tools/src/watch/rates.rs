@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::sample::{NodeSample, Sample};
 
-/// Frames per second at which a wire of a lab counts as full.
+/// Frames per second at which a wire of a lab counts as full: an arbitrary scale, since the wires
+/// of a lab have no rate of their own. `view/page/data.js` has the same.
 const FULL: f64 = 10_000.0;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

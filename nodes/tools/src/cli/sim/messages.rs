@@ -113,6 +113,10 @@ pub(super) fn run(
         let found = measured.violations.iter();
         violations.extend(found.map(|found| format!("{}: {found}", run.name())));
         rows.push(run.row(op, &measured));
+        // Nothing can be measured on a network that is not at rest.
+        if !measured.violations.is_empty() {
+            break;
+        }
     }
     let about = About {
         topology: world.topology().name().to_owned(),
@@ -178,6 +182,11 @@ impl Runs {
         let (processors, pattern, between) = match args.given.has("traffic") {
             true => (all, pattern(&args.traffic)?, args.traffic.to_string()),
             false => {
+                if args.participants.is_some() {
+                    return Err(miette!(
+                        "--participants applies to --traffic and to collective operations"
+                    ));
+                }
                 let from = nic(world, options.from.as_deref(), true)?;
                 let to = nic(world, options.to.as_deref(), false)?;
                 if from.1 == to.1 {

@@ -222,8 +222,8 @@ const SURE = 5;
 /// Shares from which on losses are trouble, and resends are marked. A process that gets no processor time resends what was
 /// not lost: resends alone are no trouble of the link.
 const LOSSES = .005, REPEATS = .05;
-/// Frames per second at which a wire of a lab is drawn as full, as for `phitwire top`: a lab's wires have no rate of their
-/// own, and a link that carries large transfers sends about as many.
+/// Frames per second at which a wire of a lab is drawn as full: an arbitrary scale, that of `phitwire top`
+/// (watch/rates.rs), because a lab's wires have no rate of their own.
 const LAB_FULL = 10000;
 /// The rate at which a wire is full, and how the legend says so. Only frames of a simulation are compared with the busiest
 /// wire: their length varies. LEAST keeps an idle network grey.
