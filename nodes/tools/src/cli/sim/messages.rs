@@ -334,7 +334,7 @@ fn nic(
     let node = match name {
         Some(name) => Some(live::find(topology, name)?),
         None if is_first => all.next(),
-        None => all.last(),
+        None => all.next_back(),
     };
     let numbered = node.and_then(|node| {
         let name = topology.node_name(node).into_owned();
