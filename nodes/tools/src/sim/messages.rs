@@ -84,7 +84,7 @@ pub fn table(printed: &Printed) -> String {
     let Printed { about, rows, .. } = printed;
     let window = about.window.map(|window| format!(", window {window}"));
     let mut text = format!(
-        "{}: {}, {}{}\n",
+        "{}: {}, {}{}; the host takes no time\n",
         about.topology,
         about.operation,
         about.between,

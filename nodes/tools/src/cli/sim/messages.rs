@@ -32,7 +32,8 @@ const LIMIT: Duration = Duration::from_ms(10_000);
 #[command(next_help_heading = "Messages of network interfaces")]
 pub(super) struct MessageOptions {
     /// Let the network interfaces run this operation, verified, instead of a pattern of packets:
-    /// put, get, amo (one message at a time from each source), or allreduce, barrier (by --nics)
+    /// put, get, amo (one message at a time from each source), or allreduce, barrier (by --nics).
+    /// Times are those of links and routers: processors, host interfaces and memory take none
     #[arg(long, value_name = "OP", value_parser = operation(), conflicts_with_all = [
         "load", "message_bytes", "request_reply", "process", "warmup", "measure", "drain", "seeds",
         "threads", "links", "netem", "fault", "trace", "perfetto", "csv", "file", "plot", "hgrm",
@@ -251,7 +252,7 @@ impl Runs {
             })
         };
         Ok(Self {
-            between: "the first network interfaces".to_owned(),
+            between: "among the first NICs".to_owned(),
             all: nics.into_iter().map(run).collect::<miette::Result<_>>()?,
         })
     }
