@@ -314,10 +314,15 @@ impl<L: Network + ?Sized> World<L> {
         merged
     }
 
-    /// The merged report of the last collective run.
-    pub(crate) fn collective_report(&self) -> CollectiveReport {
+    /// The merged report of the participants of a collective run; others may have the report of an
+    /// earlier one.
+    pub(crate) fn collective_report(&self, spec: &CollectiveSpec) -> CollectiveReport {
         let mut merged = CollectiveReport::default();
-        for nic in self.nics() {
+        let takes_part = |nic: &NodeId| {
+            let number = self.number(*nic);
+            number.is_some_and(|number| spec.nics.contains(&number.into()))
+        };
+        for nic in self.nics().filter(takes_part) {
             let runs = self.fabric.node(nic).collectives();
             if let Some(report) = runs.and_then(|runs| runs.report()) {
                 merged.merge(&report);
@@ -420,7 +425,7 @@ impl<L: Network + ?Sized> World<L> {
         let mut found = self.violations();
         found.extend(check_messages(&self.report(run), allow).err());
         if let Some(spec) = collectives {
-            let report = self.collective_report();
+            let report = self.collective_report(spec);
             found.extend(check_collectives(&report, spec.count, allow).err());
         }
         found

@@ -38,7 +38,7 @@ fn messages_have_the_times_of_the_machine() {
     let text = sim("t3e-2x2x2 --op get --count 20 --from nic3 --to nic0");
     let text = String::from_utf8(text.stdout).expect("text");
     assert!(
-        text.starts_with("t3e-2x2x2: get, nic3 to nic0, window 1\nbytes"),
+        text.starts_with("t3e-2x2x2: get, nic3 to nic0, window 1; the host takes no time\nbytes"),
         "{text}"
     );
     assert!(text.contains("\ntrace "), "{text}");
@@ -69,11 +69,13 @@ fn the_seed_decides_everything_and_the_load_of_the_host_nothing() {
 
 #[test]
 fn collective_operations_take_longer_among_more() {
-    let value = run("aries-3x4 --op allreduce --nics 2,12 --count 50");
+    // Those that do not take part in the third run still have the report of the second one.
+    let value = run("aries-3x4 --op allreduce --nics 2,12,2 --count 50");
     let rows = value["rows"].as_array().expect("rows");
     assert_eq!([&rows[0]["nics"], &rows[1]["nics"]], [2, 12]);
     let elapsed = |row: &Value| row["elapsed_ns"].as_u64();
     assert!(elapsed(&rows[0]) < elapsed(&rows[1]), "{rows:#?}");
+    assert_eq!(rows[2]["latency_ns"]["max"], rows[0]["latency_ns"]["max"]);
     let barrier = run("t3e-2x2x2 --op barrier --count 20");
     assert_eq!(barrier["rows"][0]["completed"], 20);
 }
@@ -101,6 +103,17 @@ fn what_a_machine_lacks_is_refused_with_what_it_has() {
             "aries-pair --op barrier --nics 3",
             "has 2 network interfaces",
         ),
+        ("aries-pair --op barrier --nics 1", "at least 2"),
+        ("aries-3x4 --op put --participants 2", "--traffic"),
+        (
+            "aries-3x4 --op put --traffic uniform --participants 1",
+            "has a target",
+        ),
+        (
+            "aries-pair --op put --record-every 5",
+            "cannot be used with",
+        ),
+        ("aries-pair --op put --count 10000001", "10000000"),
         ("aries-pair --op put --bytes 8..64", "FROM..TO:xFACTOR"),
         ("aries-pair --bytes 8", "--op"),
     ] {

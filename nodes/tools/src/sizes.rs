@@ -17,8 +17,9 @@ fn size(text: &str) -> Result<u32, String> {
     };
     let number = digits.parse::<u32>().ok();
     let size = number.and_then(|number| number.checked_mul(unit));
-    size.filter(|&size| size > 0)
-        .ok_or_else(|| format!("invalid size `{text}`: expected a number such as 8, 64K or 4M"))
+    size.filter(|&size| size > 0).ok_or_else(|| {
+        format!("invalid number `{text}`: expected 1 to 4294967295, such as 8 or 64K")
+    })
 }
 
 /// Reads sizes such as `8`, `8,64,4K` or `8..64K:x2`.
@@ -32,7 +33,7 @@ pub fn parse_sizes(text: &str) -> Result<Sizes, String> {
             all.push(size(part)?);
             continue;
         };
-        let wrong = || format!("`{part}` has no factor: write FROM..TO:xFACTOR");
+        let wrong = || format!("`{part}`: expected FROM..TO:xFACTOR, with a factor of at least 2");
         let (to, factor) = rest.split_once(":x").ok_or_else(wrong)?;
         let factor = factor.parse::<u32>().ok().filter(|&factor| factor > 1);
         let factor = factor.ok_or_else(wrong)?;

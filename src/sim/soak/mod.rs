@@ -355,7 +355,7 @@ impl<M: Soaked> Case<M> {
     fn came_to(&self, world: &World<M::Topology>, run: u64) -> Box<CameTo> {
         Box::new(CameTo {
             report: world.report(run),
-            collectives: (self.collectives.is_some()).then(|| world.collective_report()),
+            collectives: (self.collectives.as_ref()).map(|spec| world.collective_report(spec)),
             barriers: self
                 .barriers
                 .iter()

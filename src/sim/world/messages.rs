@@ -155,7 +155,7 @@ impl<L: Network + ?Sized> World<L> {
         self.start_collectives(&spec)?;
         let has_ended = self.finish(0, limit);
         let violations = self.at_rest(has_ended.then_some((0, Some(&spec))), limit);
-        let report = self.collective_report();
+        let report = self.collective_report(&spec);
         Ok(Measured {
             completed: report.iterations,
             nics: numbers.len(),

@@ -37,16 +37,16 @@ pub(super) struct MessageOptions {
     #[arg(long, value_name = "OP", value_parser = operation(), conflicts_with_all = [
         "load", "message_bytes", "request_reply", "process", "warmup", "measure", "drain", "seeds",
         "threads", "links", "netem", "fault", "trace", "perfetto", "csv", "file", "plot", "hgrm",
-        "capture",
+        "capture", "every",
     ])]
     pub(super) op: Option<MessageOp>,
     /// Bytes of each message, one row each: numbers, or FROM..TO:xFACTOR, with K and M for 2^10 and
     /// 2^20, such as 8..64K:x2 [default: 8]
     #[arg(long, value_name = "B", requires = "op", value_parser = parse_sizes)]
     bytes: Option<Sizes>,
-    /// Outstanding messages of each source
+    /// Outstanding messages of each source; NICs limit them, too
     #[arg(long, value_name = "N", requires = "op", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..))]
+          value_parser = clap::value_parser!(u32).range(1..=65_536))]
     window: u32,
     /// Source [default: the first NIC; with --traffic, all]
     #[arg(long, value_name = "NIC", requires = "op", conflicts_with = "traffic")]
@@ -56,7 +56,7 @@ pub(super) struct MessageOptions {
     to: Option<String>,
     /// Messages of each source, or collective operations [default: 1000]
     #[arg(long, value_name = "N", requires = "op",
-          value_parser = clap::value_parser!(u64).range(1..))]
+          value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     count: Option<u64>,
     /// Send messages for this many microseconds of the machine's time, instead of --count
     #[arg(long, value_name = "US", requires = "op", conflicts_with = "count",
@@ -111,6 +111,13 @@ pub(super) fn run(
     let mut violations = Vec::new();
     for (number, run) in (1..).zip(&runs.all) {
         let measured = run.measure(&mut world, op, number)?;
+        if measured.completed == 0 && measured.violations.is_empty() {
+            return Err(miette!(
+                help = "use at least two --participants, or --from and --to",
+                "{}: no network interface has a target",
+                world.topology().name()
+            ));
+        }
         let found = measured.violations.iter();
         violations.extend(found.map(|found| format!("{}: {found}", run.name())));
         rows.push(run.row(op, &measured));
@@ -242,6 +249,11 @@ impl Runs {
         let nics = options.nics.as_ref();
         let nics = nics.map_or_else(|| vec![all.len() as u32], |nics| nics.0.clone());
         let run = |nics: u32| {
+            if nics < 2 {
+                return Err(miette!(
+                    "--nics {nics}: a collective operation needs at least 2 network interfaces"
+                ));
+            }
             let numbers = all.get(..nics as usize).ok_or_else(|| {
                 let (there, name) = (all.len(), world.topology().name());
                 miette!("--nics {nics}: {name} has {there} network interfaces")
