@@ -35,7 +35,8 @@ FULL_RATE = re.compile(r"(phitwire-msgrate (?:(?!--rate)[^|&;])*--seconds) 1(?![
 NUMBER = r"\d[\d,.']*"
 # What `msgrate` says of a host that is too busy, on standard error: it depends on the host and not on the page.
 BUSY_HOST = re.compile(
-    r"\d+ process(?:es)? did not run for more than 50 ms at a time, |[\d.]+ s were spent waiting for the last answers")
+    r"\d+ process(?:es)? did not run for more than 50 ms at a time, |[\d.]+ s were spent waiting for the last answers"
+    r"|phitwire-msgrate: waiting for answers to messages, ")
 UNIT = r"(?:[ ]?(?:[numµk]?s|[kMGT]?i?B|[kMG]|[kMG]b/s|KiB|MiB|GiB)(?![\w/]))"
 
 
