@@ -2,17 +2,18 @@
 //! there is progress.
 //!
 //! # Sleep
+//!
 //! A caller that finds nothing becomes a *waiter* ([`State::prepare`]): it requests wakes from all
 //! NICs, and sleeps on a wait object without the lock. As long as there are waiters, NICs wake them
-//! for every completion, even one that another caller handles. Other threads may complete operations
-//! without a NIC; their calls wake the waiters that then have something to read. A waiter is a thread
-//! and what it awaits. Only that thread ends its wait ([`State::leave`]), so that the others sleep on;
-//! the last one cancels the requests. Twice a second all look again in any case, because silent
-//! peers are counted in such looks.
+//! for every completion, even one that another caller handles. Other threads may complete
+//! operations without a NIC; their calls wake the waiters that then have something to read. A
+//! waiter is a thread and what it awaits. Only that thread ends its wait ([`State::leave`]), so
+//! that the others sleep on; the last one cancels the requests. Twice a second all look again in
+//! any case, because silent peers are counted in such looks.
 //!
-//! Threads may share a wait object, and one that prepares to sleep clears it. That may take the wake
-//! of another one. It is no loss: the other one is still a waiter, and what it was woken for has been
-//! handled by then, or is requested again.
+//! Threads may share a wait object. One that prepares to sleep clears it, possibly after it was set
+//! for another one. Nothing is lost: the other one is still a waiter, and the reason for its wake
+//! has been handled by then, or is requested again.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -145,8 +146,8 @@ impl State {
         Some((self.endpoints.get_mut(slot)?, &mut self.shared))
     }
 
-    /// All endpoints, and the shared state, for calls that wait for NICs: waiters lose their requests
-    /// and look again.
+    /// All endpoints, and the shared state, for calls that wait for NICs: waiters lose their
+    /// requests and look again.
     pub fn all(&mut self) -> (impl Iterator<Item = &mut Driver>, &mut Shared) {
         self.wake_all();
         (self.endpoints.iter_mut(), &mut self.shared)

@@ -283,7 +283,7 @@ fn injected_bytes_have_a_limit() {
         ]
     };
     assert_eq!(answers, [-(libc::EMSGSIZE as isize); 8]);
-    // Without a vector there is no such peer; the length is not to blame.
+    // At the limit the length is accepted; the call fails because no address vector is bound.
     // SAFETY: as above.
     let most = unsafe {
         let object = &*ep.at().cast::<FidEp>();

@@ -139,7 +139,7 @@ impl<L: Network + ?Sized> World<L> {
         let op = match op {
             MessageOp::Allreduce => Collective::Reduce(Reduce::Sum, Number::Float64),
             MessageOp::Barrier => Collective::Barrier,
-            _ => panic!("{} is no collective operation", op.name()),
+            _ => panic!("{} is not a collective operation", op.name()),
         };
         let mut engines = self.nics().map(|nic| self.fabric.node(nic).collectives());
         if op == Collective::Barrier && engines.all(|engine| engine.is_none()) {

@@ -131,7 +131,7 @@ impl Window<'_> {
                 leaving.from += 1;
                 slot += 1;
                 leaving.cycle = pace.cycle_of(slot);
-                // Links between routers have one lane. Divisions took a tenth of a simulation.
+                // Links between routers have one lane, and divisions are slow.
                 leaving.lane = match port < FIRST_NIC_PORT {
                     true => 0,
                     false => (slot - pace.before(leaving.cycle)) as u8,

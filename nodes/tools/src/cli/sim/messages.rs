@@ -355,7 +355,7 @@ fn nic(
     });
     numbered.ok_or_else(|| {
         let name = name.unwrap_or_else(|| topology.name());
-        miette!("{name} is no network interface that takes part in runs")
+        miette!("{name} is not a network interface that takes part in runs")
     })
 }
 
