@@ -13,7 +13,7 @@ pub trait Simulated: CycleModel<Topology: Describe> {
     const MACHINE: &'static str = <Self::Topology as Describe>::FAMILY;
     /// Options for this machine's networks only.
     const OPTIONS: &'static [OptionSpec] = &[];
-    /// Those of the options that apply to runs of NICs, too.
+    /// Options that also apply to runs of NICs.
     const NIC_OPTIONS: &'static [&'static str] = &[];
 
     /// The choices in `given`: one, or several to compare.
@@ -47,7 +47,7 @@ pub struct Simulation {
     pub machine: &'static str,
     /// Options for this machine's networks only.
     pub options: &'static [OptionSpec],
-    /// Those of the options that apply to runs of NICs, too.
+    /// Options that also apply to runs of NICs.
     pub nic_options: &'static [&'static str],
     /// Default size of a message in bytes.
     pub message_bytes: u8,
