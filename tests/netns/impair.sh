@@ -37,16 +37,16 @@ else
     check "the earlier impairment stays" bash -c '"$1" --lab "$2" all show | grep -q "loss 2% by nftables"' bash "$impair" "$LAB"
     "$impair" --lab "$LAB" all delay 2ms loss 5% 2>"$T_SCRATCH/said" || status=$?
     check "with status 4" test "${status:-0}" = "$PHW_SKIP"
-    command=$(sed -n 's/^  //p' "$T_SCRATCH/said")
+    typed=$(sed -n 's/^  //p' "$T_SCRATCH/said")
     check "and the command to type" grep -E "^[^ ]*with-netem.sh bash -c '.*up.sh quickstart .*impair.sh .* all delay 2ms loss 5% && .*'$" \
-        <<<"$command"
+        <<<"$typed"
 fi
 check_fails "more than everything cannot be lost" "100 ?%|rejected" "$impair" --lab "$LAB" all loss 101%
 "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 check "nothing is left" nothing_left "$LAB"
-if [[ -n ${command:-} ]] && command -v linux.uml >/dev/null; then
+if [[ -n ${typed:-} ]] && command -v linux.uml >/dev/null; then
     status=0
-    timeout 300 bash -c "$command" >"$T_SCRATCH/out" 2>"$T_SCRATCH/err" || status=$?
+    timeout 300 bash -c "$typed" >"$T_SCRATCH/out" 2>"$T_SCRATCH/err" || status=$?
     if (( status == PHW_SKIP )); then
         skip "the command works" "$(tail -n 1 "$T_SCRATCH/err")"
     else
