@@ -116,8 +116,14 @@ pub fn verdict(outcome: &RateResult) -> String {
     lines.extend(unanswered(outcome));
     lines.extend(crossed(outcome));
     lines.extend(oddities(outcome).into_iter().flatten());
+    lines.extend(named(outcome));
+    lines.join("\n")
+}
+
+/// The processes and links to which something happened, a line for each kind of event.
+fn named(outcome: &RateResult) -> Vec<String> {
     let fates = &outcome.fates;
-    for (names, what) in [
+    let all = [
         (&fates.processes_dead, "dead before the run"),
         (&fates.processes_died, "died during the run"),
         (
@@ -141,12 +147,10 @@ pub fn verdict(outcome: &RateResult) -> String {
             &outcome.unfinished,
             "did not finish, so these counts are older",
         ),
-    ] {
-        if !names.is_empty() {
-            lines.push(format!("{what}: {}", names.join(", ")));
-        }
-    }
-    lines.join("\n")
+    ];
+    let named = all.into_iter().filter(|(names, _)| !names.is_empty());
+    let lines = named.map(|(names, what)| format!("{what}: {}", names.join(", ")));
+    lines.collect()
 }
 
 /// The processes that did not run for a while, and the load of the host. `None` if all of them ran.

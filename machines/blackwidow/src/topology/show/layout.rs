@@ -323,52 +323,9 @@ fn lines(
     let at: BTreeMap<Shape, &Frame> = frames.iter().map(|frame| (frame.shape, frame)).collect();
     let mut joints: BTreeMap<(usize, bool), Joint> = BTreeMap::new();
     for (&(shape, edge), here) in ends {
-        let Some(frame) = at.get(&shape) else {
-            continue;
-        };
-        let (y, slot) = match edge {
-            Edge::Upper => (frame.y, 0),
-            Edge::Lower => (frame.y + frame.height, 1),
-        };
-        // Sort by destination, so that lines of one edge do not cross. Arches are nested: the
-        // widest starts farthest from its destination.
-        let mut here = here.clone();
-        let far = |&(i, at_b): &(usize, bool)| {
-            let bundle = &bundles[i];
-            at.get(if at_b { &bundle.a } else { &bundle.b })
-                .map_or(0.0, |f| f.middle())
-        };
-        here.sort_by(|x, y| match (bundles[x.0].kind, bundles[y.0].kind) {
-            (PortKind::Side, PortKind::Side) => {
-                let rightwards = |end| far(end) > frame.middle();
-                let nested = far(y).total_cmp(&far(x));
-                rightwards(x).cmp(&rightwards(y)).then(nested)
-            }
-            // Of a stack, the lowest is reached farthest on the left.
-            _ => far(x).total_cmp(&far(y)).then(y.0.cmp(&x.0)),
-        });
-        let width = |&(i, at_b): &(usize, bool)| match frame.labels[slot] {
-            true => label_width(&bundles[i], at_b),
-            false => 1.0,
-        };
-        let widths: Vec<f64> = here.iter().map(width).collect();
-        let scale = (frame.width - 12.0) / widths.iter().sum::<f64>();
-        let mut x = frame.x + 6.0;
-        for (&(i, at_b), width) in here.iter().zip(&widths) {
-            let label = if frame.labels[slot] {
-                label(&bundles[i], at_b)
-            } else {
-                String::new()
-            };
-            joints.insert(
-                (i, at_b),
-                Joint {
-                    x: x + width * scale / 2.0,
-                    y,
-                    label,
-                },
-            );
-            x += width * scale;
+        if let Some(&frame) = at.get(&shape) {
+            let here = in_order(&bundles, &at, frame, here);
+            joints.extend(joined(&bundles, frame, edge, &here));
         }
     }
     bundles
@@ -391,6 +348,71 @@ fn lines(
             })
         })
         .collect()
+}
+
+/// The ends at an edge of a frame, sorted by destination, so that their lines do not cross. Arches
+/// are nested: the widest starts farthest from its destination.
+fn in_order(
+    bundles: &[Bundle],
+    at: &BTreeMap<Shape, &Frame>,
+    frame: &Frame,
+    here: &[(usize, bool)],
+) -> Vec<(usize, bool)> {
+    let mut here = here.to_vec();
+    let far = |&(i, at_b): &(usize, bool)| {
+        let bundle = &bundles[i];
+        at.get(if at_b { &bundle.a } else { &bundle.b })
+            .map_or(0.0, |f| f.middle())
+    };
+    here.sort_by(|x, y| match (bundles[x.0].kind, bundles[y.0].kind) {
+        (PortKind::Side, PortKind::Side) => {
+            let rightwards = |end| far(end) > frame.middle();
+            let nested = far(y).total_cmp(&far(x));
+            rightwards(x).cmp(&rightwards(y)).then(nested)
+        }
+        // Of a stack, the lowest is reached farthest on the left.
+        _ => far(x).total_cmp(&far(y)).then(y.0.cmp(&x.0)),
+    });
+    here
+}
+
+/// The joints of these ends, from left to right along an edge of a frame.
+fn joined(
+    bundles: &[Bundle],
+    frame: &Frame,
+    edge: Edge,
+    here: &[(usize, bool)],
+) -> Vec<((usize, bool), Joint)> {
+    let (y, slot) = match edge {
+        Edge::Upper => (frame.y, 0),
+        Edge::Lower => (frame.y + frame.height, 1),
+    };
+    let has_labels = frame.labels[slot];
+    let width = |&(i, at_b): &(usize, bool)| match has_labels {
+        true => label_width(&bundles[i], at_b),
+        false => 1.0,
+    };
+    let widths: Vec<f64> = here.iter().map(width).collect();
+    let scale = (frame.width - 12.0) / widths.iter().sum::<f64>();
+    let mut x = frame.x + 6.0;
+    let ends = here.iter().zip(&widths);
+    ends.map(|(&(i, at_b), width)| {
+        let label = match has_labels {
+            true => label(&bundles[i], at_b),
+            false => String::new(),
+        };
+        let middle = x + width * scale / 2.0;
+        x += width * scale;
+        (
+            (i, at_b),
+            Joint {
+                x: middle,
+                y,
+                label,
+            },
+        )
+    })
+    .collect()
 }
 
 /// Leads a line of a processor in a stack to the left of its frame, if that is one.
