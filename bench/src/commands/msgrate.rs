@@ -29,6 +29,9 @@ pub(super) enum Results<'a> {
     Several(&'a [RateResult]),
 }
 
+/// Interval of progress lines where no bar is visible; shorter runs print none.
+const INTERVAL: Duration = Duration::from_secs(10);
+
 /// Shortest wait for replies that is reported.
 const WAIT_UNTOLD: Duration = Duration::from_secs(1);
 
@@ -187,18 +190,25 @@ fn progress_bar(plan: &Plan) -> ProgressBar {
     }
 }
 
-/// Reports the progress of a waiting run if no progress line is visible: after a second, then at
-/// growing intervals.
+/// Reports the progress of a run if no bar is visible: of a waiting one after a second, then at
+/// growing intervals; of others regularly.
 #[derive(Debug, Default)]
 struct Told {
     next: Option<Duration>,
     times: u32,
+    /// Number of intervals reported.
+    intervals: u32,
 }
 
 impl Told {
     fn tell(&mut self, progress: &RunProgress) {
         let Some(waits) = progress.waits() else {
             self.next = None;
+            if progress.elapsed >= INTERVAL * (self.intervals + 1) {
+                self.intervals = (progress.elapsed.as_secs() / INTERVAL.as_secs()) as u32;
+                let (seconds, words) = (progress.elapsed.as_secs(), words(progress, false));
+                output::complain(&format!("phitwire-msgrate: {seconds} s, {words}"));
+            }
             return;
         };
         let next = *self.next.get_or_insert(progress.elapsed + WAIT_UNTOLD);
@@ -210,7 +220,8 @@ impl Told {
     }
 }
 
-fn show(bar: &ProgressBar, plan: &Plan, progress: &RunProgress, stopping: bool) {
+/// The progress of a run in words.
+fn words(progress: &RunProgress, stopping: bool) -> String {
     let doing = match progress.phase {
         RunPhase::Running | RunPhase::Draining if stopping => {
             "stopping (press again to exit \
@@ -226,9 +237,11 @@ fn show(bar: &ProgressBar, plan: &Plan, progress: &RunProgress, stopping: bool) 
     let rate = progress.acknowledged as f64 / progress.elapsed.as_secs_f64().max(1e-3);
     let answered = HumanCount(progress.acknowledged);
     let sent = HumanCount(progress.sent);
-    bar.set_message(format!(
-        "{doing}: {answered} of {sent} acknowledged, {rate:.0}/s"
-    ));
+    format!("{doing}: {answered} of {sent} acknowledged, {rate:.0}/s")
+}
+
+fn show(bar: &ProgressBar, plan: &Plan, progress: &RunProgress, stopping: bool) {
+    bar.set_message(words(progress, stopping));
     match plan.duration() {
         Some(duration) => bar.set_position(progress.elapsed.min(duration).as_millis() as u64),
         None => bar.tick(),
