@@ -3,6 +3,8 @@
 
 mod labels;
 mod page;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
