@@ -4,7 +4,7 @@ use phitwire::sim::direct::Load;
 
 const MOST_POINTS: usize = 10_000;
 
-/// The loads of a run, and whether they were given as a range.
+/// The loads of a run, and whether they were given as a list or range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Loads {
     pub(super) all: Vec<Load>,
@@ -33,12 +33,27 @@ fn load(text: &str) -> Result<Load, String> {
         .ok_or_else(|| format!("load {text} is out of range: it must be above 0 and at most 1"))
 }
 
+/// Reads loads and ranges of loads, separated by commas.
 pub(super) fn parse_loads(text: &str) -> Result<Loads, String> {
+    let mut all = Vec::new();
+    for part in text.split(',') {
+        all.extend(range(part)?);
+        if all.len() > MOST_POINTS {
+            return Err(format!("more than {MOST_POINTS} loads"));
+        }
+    }
+    all.sort_unstable_by_key(|load| load.millionths());
+    all.dedup();
+    Ok(Loads {
+        all,
+        is_sweep: text.contains(',') || text.contains(".."),
+    })
+}
+
+/// A load, or the loads of a range.
+fn range(text: &str) -> Result<Vec<Load>, String> {
     let Some((from, rest)) = text.split_once("..") else {
-        return Ok(Loads {
-            all: vec![load(text)?],
-            is_sweep: false,
-        });
+        return Ok(vec![load(text)?]);
     };
     let (to, step) = rest
         .split_once(':')
@@ -56,10 +71,7 @@ pub(super) fn parse_loads(text: &str) -> Result<Loads, String> {
     if all.is_empty() {
         return Err(format!("empty load range {text}"));
     }
-    Ok(Loads {
-        all,
-        is_sweep: true,
-    })
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -78,6 +90,11 @@ mod tests {
         assert_eq!(loads(".000001"), [1]);
         assert_eq!(loads("0.2..1.0:0.4"), [200_000, 600_000, 1_000_000]);
         assert_eq!(loads("0.05..1.0:0.05").len(), 20);
+        let mixed = "0.9,0.1..0.3:0.1,0.2,1";
+        assert_eq!(
+            loads(mixed),
+            [100_000, 200_000, 300_000, 900_000, 1_000_000]
+        );
         for wrong in [
             "",
             ".",
@@ -87,6 +104,7 @@ mod tests {
             "0.1234567",
             "0.1..0.2",
             "0.2..0.1:0.1",
+            "0.1,",
             "x",
         ] {
             assert!(parse_loads(wrong).is_err(), "{wrong}");
