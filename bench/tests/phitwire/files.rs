@@ -19,6 +19,7 @@ const READERS: &[&str] = &[
     "topology import --format graphml FILE",
     "topology import --format booksim-anynet FILE",
     "sim FILE",
+    "sim none --config FILE",
     "route FILE nic0 nic1",
     "run --topology FILE --node nic0 --lab files-x",
     "plot FILE",
@@ -141,7 +142,9 @@ fn long_lines_are_answered_at_once_and_in_few_words() {
     ];
     // Test one reader of each format: the others read descriptions.
     let is_one = |words: &&&str| {
-        words.contains("check FILE") || words.contains("import") || words.contains("plot")
+        ["check FILE", "import", "plot", "--config"]
+            .iter()
+            .any(|part| words.contains(part))
     };
     let plain: Vec<&str> = READERS.iter().filter(is_one).copied().collect();
     for text in texts {

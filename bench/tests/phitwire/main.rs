@@ -9,4 +9,5 @@ mod processes;
 mod rows;
 mod schemas;
 mod sim;
+mod sim_config;
 mod sim_messages;

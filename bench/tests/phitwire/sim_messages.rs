@@ -89,12 +89,28 @@ fn what_a_machine_lacks_is_refused_with_what_it_has() {
             "pair --op shmem",
             "possible values: put, get, amo, allreduce, barrier",
         ),
-        ("aries-pair --op amo --bytes 16", "only 8"),
+        ("aries-pair --op amo --bytes 16", "--bytes 16: an atomic"),
+        (
+            "aries-pair --op put --bytes 8,4000M",
+            "--bytes 4194304000: ",
+        ),
+        (
+            "aries-3x4 --op put --traffic shuffle --participants 3",
+            "--traffic shuffle: ",
+        ),
+        ("pair --op put --from r1-0", "--from r1-0 is not"),
         ("aries-pair --op put --load 0.3", "cannot be used with"),
         ("aries-pair --op put --routing minimal", "accept --metres"),
         ("aries-pair --op put --nics 2", "--nics applies only"),
-        ("aries-pair --op put --from nic7", "no node `nic7`"),
-        ("aries-pair --op put --from nic1", "cannot send to itself"),
+        (
+            "aries-pair --op put --from nic7",
+            "--from nic7: aries-pair has no node `nic7`",
+        ),
+        ("aries-pair --op put --to nic7", "--to nic7: "),
+        (
+            "aries-pair --op put --from nic1",
+            "--from and --to: nic1 cannot send to itself",
+        ),
         (
             "aries-pair --op barrier --bytes 8",
             "--bytes does not apply",

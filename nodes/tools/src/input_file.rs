@@ -22,6 +22,8 @@ impl FileKind {
     pub const GRAPH: Self = Self::new("a graph", 64 << 20);
     /// Output of `sim --csv`, a few hundred bytes a point.
     pub const POINTS: Self = Self::new("a table of points", 8 << 20);
+    /// Options of a run, or the output of `sim --json`, which may hold traces.
+    pub const CONFIG: Self = Self::new("the options of a run", 64 << 20);
     /// Output of commands with `--json`.
     pub const JSON: Self = Self::new("a JSON document", 64 << 20);
     /// Recordings, decompressed.

@@ -145,6 +145,13 @@ pub fn main(machines: Catalogue, tools: &[Tool]) -> ExitCode {
         arguments.drain(..1);
         return (tool.main)(arguments);
     }
+    let arguments = match sim::with_config(arguments) {
+        Ok(arguments) => arguments,
+        Err(report) => {
+            output::complain(&output::report(&report));
+            return ExitCode::FAILURE;
+        }
+    };
     let cli = match command(tools)
         .try_get_matches_from(arguments)
         .and_then(|matches| Cli::from_arg_matches(&matches))

@@ -23,6 +23,8 @@ pub enum Points {
 /// Properties common to the points of one simulator.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Common {
+    /// The options that define the run, for `phitwire sim --config`.
+    pub options: Map<String, Value>,
     /// Name of the network.
     pub topology: String,
     /// The pattern of traffic.

@@ -4,6 +4,7 @@ use phitwire::nic::LatencyCounts;
 use phitwire::text_table::TextTable;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 /// The result of `phitwire sim --op`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -19,6 +20,8 @@ pub struct Printed {
 /// What ran, and for how long.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct About {
+    /// The options that define the run, for `phitwire sim --config`.
+    pub options: Map<String, Value>,
     /// Name of the network.
     pub topology: String,
     /// The operation.

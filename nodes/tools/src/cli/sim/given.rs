@@ -1,13 +1,14 @@
 //! The options of the command line, as recorded in result files.
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use serde_json::{Map, Value};
 
 use super::SimArgs;
 use crate::sim::Measured;
 
 /// Options that have their own columns in result files or do not affect the measurement.
-const ELSEWHERE: [&str; 15] = [
+const ELSEWHERE: [&str; 16] = [
     "topology",
     "traffic",
     "load",
@@ -23,11 +24,41 @@ const ELSEWHERE: [&str; 15] = [
     "capture",
     "trace",
     "perfetto",
+    "config",
 ];
 
-/// The options that differ from their defaults, with their values, and the names of all given ones.
+/// Options that choose outputs, or the speed of a run.
+const NOT_OF_RUN: [&str; 10] = [
+    "config",
+    "json",
+    "csv",
+    "plot",
+    "hgrm",
+    "record",
+    "record-every",
+    "capture",
+    "perfetto",
+    "threads",
+];
+
+/// Options of a run of patterns that are recorded even with their default values.
+const ALWAYS: [&str; 5] = ["traffic", "load", "seed", "process", "drain"];
+
+/// The options with their values, given or by default.
 #[derive(Clone, Debug, Default)]
-pub(super) struct GivenOptions(Vec<(String, Vec<String>)>, Vec<String>);
+pub(super) struct GivenOptions(Vec<GivenOption>);
+
+#[derive(Clone, Debug)]
+struct GivenOption {
+    name: String,
+    values: Vec<String>,
+    /// Whether the command line has it.
+    is_given: bool,
+    /// Whether its values are the default ones.
+    is_default: bool,
+    is_switch: bool,
+    is_list: bool,
+}
 
 impl Args for GivenOptions {
     fn augment_args(command: Command) -> Command {
@@ -46,19 +77,19 @@ impl FromArgMatches for GivenOptions {
         for arg in command.get_arguments() {
             let id = arg.get_id().as_str();
             let name = arg.get_long().unwrap_or(id);
-            if matches.value_source(id) != Some(ValueSource::CommandLine) {
+            let Ok(Some(values)) = matches.try_get_raw(id) else {
                 continue;
-            }
-            given.1.push(name.to_owned());
-            if !ELSEWHERE.contains(&name)
-                && let Ok(Some(values)) = matches.try_get_raw(id)
-            {
-                let values = values.map(|value| value.to_string_lossy().into_owned());
-                let values: Vec<String> = values.collect();
-                if !is_default(arg, &values) {
-                    given.0.push((name.to_owned(), values));
-                }
-            }
+            };
+            let values = values.map(|value| value.to_string_lossy().into_owned());
+            let values: Vec<String> = values.collect();
+            given.0.push(GivenOption {
+                name: name.to_owned(),
+                is_given: matches.value_source(id) == Some(ValueSource::CommandLine),
+                is_default: is_default(arg, &values),
+                is_switch: matches!(arg.get_action(), ArgAction::SetTrue),
+                is_list: matches!(arg.get_action(), ArgAction::Append),
+                values,
+            });
         }
         Ok(given)
     }
@@ -77,10 +108,48 @@ fn is_default(arg: &Arg, values: &[String]) -> bool {
     !defaults.is_empty() && defaults == values
 }
 
+/// A value as JSON: a number if its text is the one that the number prints.
+fn typed(text: &str) -> Value {
+    let whole = text.parse::<u64>().ok().map(Value::from);
+    let real = || text.parse::<f64>().ok().map(Value::from);
+    let number = whole.or_else(real);
+    let number = number.filter(|number| number.to_string() == text);
+    number.unwrap_or_else(|| text.into())
+}
+
 impl GivenOptions {
     /// Whether an option has its value from the command line.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.1.iter().any(|own| own == name)
+        let mut all = self.0.iter();
+        all.any(|own| own.name == name && own.is_given)
+    }
+
+    /// The options that differ from their defaults and have no columns of their own in result
+    /// files.
+    fn unusual(&self) -> impl Iterator<Item = (&String, &Vec<String>)> {
+        let all = self.0.iter().filter(|own| own.is_given && !own.is_default);
+        let all = all.filter(|own| !ELSEWHERE.contains(&&*own.name));
+        all.map(|own| (&own.name, &own.values))
+    }
+
+    /// The options that define the run, as `--config` reads them.
+    pub(super) fn of_run(&self) -> Map<String, Value> {
+        let has_packets = !self.has("op");
+        let is_wanted = |own: &&GivenOption| {
+            let always = ALWAYS.contains(&&*own.name) && (has_packets || own.name == "seed");
+            (own.is_given || always) && !NOT_OF_RUN.contains(&&*own.name)
+        };
+        let wanted = self.0.iter().filter(is_wanted);
+        wanted
+            .map(|own| {
+                let value = match (&own.values[..], own.is_list) {
+                    _ if own.is_switch => Value::Bool(true),
+                    ([value], false) => typed(value),
+                    (values, _) => values.iter().map(|value| typed(value)).collect(),
+                };
+                (own.name.clone(), value)
+            })
+            .collect()
     }
 
     /// The options common to all curves. Compared modes name their own.
@@ -91,10 +160,8 @@ impl GivenOptions {
                 .flat_map(|name| name.split(", "))
                 .any(|part| part == value)
         };
-        let others = self
-            .0
-            .iter()
-            .filter(|(_, values)| !values.iter().all(is_mode));
+        let others = self.unusual();
+        let others = others.filter(|(_, values)| !values.iter().all(is_mode));
         let texts = others.map(|(name, values)| match &values[..] {
             [value] if value == "true" => name.clone(),
             values => format!("{name} {}", values.join(",")),
@@ -113,7 +180,7 @@ impl GivenOptions {
         option("load", measured.load.fraction().to_string());
         option("seed", seed.to_string());
         let mode = measured.routing.unwrap_or_default();
-        for (name, values) in &self.0 {
+        for (name, values) in self.unusual() {
             let of_mode = values
                 .iter()
                 .find(|v| mode.split(", ").any(|part| part == *v));

@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use miette::{IntoDiagnostic, WrapErr, miette};
 use phitwire::net::{Network, NodeRef};
-use phitwire::nic::{Operation, TrafficPattern, TrafficSpec};
+use phitwire::nic::{Operation, SpecError, TrafficPattern, TrafficSpec};
 use phitwire::sim::direct::Pattern;
 use phitwire::sim::{Measured, MessageOp, World};
 use phitwire::time::Duration;
@@ -127,6 +127,7 @@ pub(super) fn run(
         }
     }
     let about = About {
+        options: args.given.of_run(),
         topology: world.topology().name().to_owned(),
         operation: op.name(),
         between: runs.between,
@@ -195,10 +196,15 @@ impl Runs {
                         "--participants applies to --traffic and to collective operations"
                     ));
                 }
-                let from = nic(world, options.from.as_deref(), true)?;
-                let to = nic(world, options.to.as_deref(), false)?;
+                let from = nic(world, ("--from", options.from.as_deref()), true)?;
+                let to = nic(world, ("--to", options.to.as_deref()), false)?;
                 if from.1 == to.1 {
-                    return Err(miette!("{} cannot send to itself", from.0));
+                    return Err(miette!(
+                        help = "without --from, the first NIC sends; without --to, the last one \
+                                receives",
+                        "--from and --to: {} cannot send to itself",
+                        from.0
+                    ));
                 }
                 let destinations = vec![to.1];
                 let pattern = TrafficPattern::List { destinations };
@@ -224,7 +230,8 @@ impl Runs {
         });
         let specs: Vec<_> = specs.collect();
         for spec in &specs {
-            world.check_traffic(spec).into_diagnostic()?;
+            let checked = world.check_traffic(spec);
+            checked.map_err(|error| miette!("{}{error}", option_of(&error, args)))?;
         }
         let all = specs.into_iter().map(Run::Messages).collect();
         Ok(Self { between, all })
@@ -335,17 +342,37 @@ fn participants(args: &SimArgs, world: &World<dyn Network>) -> miette::Result<Ve
     }
 }
 
-/// The name and number of the NIC `name`; without a name, of the first or the last one.
+/// The option at fault and its value, as the start of a message.
+fn option_of(error: &SpecError, args: &SimArgs) -> String {
+    match *error {
+        SpecError::Size { size, .. } | SpecError::GetSize { size, .. } => {
+            format!("--bytes {size}: ")
+        }
+        SpecError::AmoSize(size) | SpecError::Unnumbered(size) => format!("--bytes {size}: "),
+        SpecError::Window(window) => format!("--window {window}: "),
+        SpecError::Participants { .. }
+        | SpecError::Groups { .. }
+        | SpecError::Hotspot
+        | SpecError::NotParticipant(_) => format!("--traffic {}: ", args.traffic),
+        _ => String::new(),
+    }
+}
+
+/// The name and number of the NIC that `option` names; without a name, of the first or the last
+/// one.
 fn nic(
     world: &World<dyn Network>,
-    name: Option<&str>,
+    (option, name): (&str, Option<&str>),
     is_first: bool,
 ) -> miette::Result<(String, u16)> {
     let topology = world.topology();
     let all = topology.nodes().into_iter();
     let mut all = all.filter(|&node| number(world, node).is_some());
     let node = match name {
-        Some(name) => Some(live::find(topology, name)?),
+        Some(name) => {
+            let found = live::find(topology, name);
+            Some(found.map_err(|error| miette!("{option} {name}: {error}"))?)
+        }
         None if is_first => all.next(),
         None => all.next_back(),
     };
@@ -354,7 +381,10 @@ fn nic(
         Some((name, number(world, node)?))
     });
     numbered.ok_or_else(|| {
-        let name = name.unwrap_or_else(|| topology.name());
+        let name = name.map_or_else(
+            || topology.name().to_owned(),
+            |name| format!("{option} {name}"),
+        );
         miette!("{name} is not a network interface that takes part in runs")
     })
 }

@@ -1,8 +1,11 @@
 //! `phitwire sim`: a network in virtual time.
 
+mod config;
+mod config_file;
 mod files;
 mod given;
 mod loads;
+mod memory;
 mod messages;
 mod own;
 mod point;
@@ -24,6 +27,7 @@ use phitwire::sim::tap::Tap;
 use phitwire_nodes::nearest::did_you_mean;
 use phitwire_nodes::output::{NOT_READ, complain, end_with_reader, print_if_read};
 
+pub use config::with_config;
 use given::GivenOptions;
 use loads::{Loads, parse_loads};
 use messages::MessageOptions;
@@ -53,6 +57,11 @@ pub struct SimArgs {
     given: GivenOptions,
     #[arg(help = networks())]
     topology: String,
+    /// Take options from a file, a line each: `OPTION = VALUE` (TOML), with the long names of these
+    /// options and `topology`. The output of --json is such a file. Options on the command line
+    /// replace those of the file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Traffic pattern: uniform, bit-complement, transpose, bit-reverse, shuffle, permutation,
     /// tornado, neighbour, diagonal, asymmetric, hotspot[:TARGET,...[:PERCENT]], row-adversary,
     /// group-adversarial; or by coordinates, on networks that are grids: grid-transpose,
@@ -63,7 +72,7 @@ pub struct SimArgs {
     /// Only the first N processors send and receive [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     participants: Option<u32>,
-    /// One load or FROM..TO:STEP
+    /// Loads, separated by commas: numbers, or FROM..TO:STEP
     #[arg(long, value_parser = parse_loads, default_value = "0.3")]
     load: Loads,
     #[arg(long, value_name = "B", help = message_sizes(),
@@ -261,7 +270,10 @@ impl SimArgs {
         chosen: &dyn Simulator,
     ) -> Common {
         let traffic = self.config(machine, Load::FULL).traffic;
+        let mut options = self.given.of_run();
+        options.insert("message-bytes".to_owned(), traffic.message_bytes.into());
         Common {
+            options,
             topology: network.name().to_owned(),
             traffic: self.traffic.to_string(),
             participants: self.participants,
@@ -287,6 +299,7 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     let (machine, chosen) = args.own.of(network)?;
     let links = args.links(&machine)?;
     files::check(args)?;
+    memory::warn(network, links);
     let threads = args
         .threads
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));

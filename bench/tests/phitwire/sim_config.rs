@@ -1,0 +1,184 @@
+//! `phitwire sim --config`: the options of a run from a file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::sim::{json, sim};
+
+const RUN: &str = r#"
+topology = "aries-pair"
+traffic = "bit-complement"
+load = "0.1..0.2:0.1"
+warmup = 200
+measure = 300
+seed = 5
+request-reply = true
+routing = ["minimal", "valiant"]
+fault = ["link 0 down at 100ns for 50ns"]
+"#;
+
+fn written(folder: &Path, text: &str) -> PathBuf {
+    let file = folder.join("run.toml");
+    fs::write(&file, text).expect("there is room");
+    file
+}
+
+fn hashes(of: &Value) -> Vec<String> {
+    let points = of.as_array().map_or(std::slice::from_ref(of), |all| all);
+    let hash = |point: &Value| point["trace_hash"].as_str().expect("a hash").to_owned();
+    points.iter().map(hash).collect()
+}
+
+#[test]
+fn a_file_stands_for_the_same_words_and_its_result_for_the_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = written(folder.path(), RUN);
+    let from_file = json(&format!("--config {} --json", file.display()));
+    assert_eq!(hashes(&from_file).len(), 4);
+    let words = "aries-pair --traffic bit-complement --load 0.1,0.2 --warmup 200 --measure 300 \
+                 --seed 5 --request-reply --routing minimal,valiant --json";
+    // The fault has spaces in it: without it the words are others.
+    assert_ne!(hashes(&json(words)), hashes(&from_file));
+    let unbroken = RUN.lines().filter(|line| !line.starts_with("fault"));
+    let file = written(folder.path(), &unbroken.collect::<Vec<_>>().join("\n"));
+    let from_file = json(&format!("--config {} --json", file.display()));
+    assert_eq!(hashes(&json(words)), hashes(&from_file));
+
+    let result = folder.path().join("result.json");
+    fs::write(&result, from_file.to_string()).expect("there is room");
+    let again = json(&format!("--config {} --json", result.display()));
+    assert_eq!(hashes(&again), hashes(&from_file));
+    assert_eq!(again[0]["options"], from_file[0]["options"]);
+    // The command line has the last word.
+    let other = json(&format!(
+        "--seed 6 --config {} --load 0.2 --json",
+        result.display()
+    ));
+    assert_eq!(hashes(&other).len(), 2);
+    assert_ne!(hashes(&other)[0], hashes(&from_file)[1]);
+    assert_eq!(
+        (&other[0]["seed"], &other[0]["options"]["seed"]),
+        (&6.into(), &6.into())
+    );
+}
+
+#[test]
+fn a_run_of_nics_is_fed_back_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = written(
+        folder.path(),
+        "topology = \"aries-pair\"\nop = \"put\"\nbytes = [8, 64]\ncount = 5\nwindow = 0x2",
+    );
+    let first = json(&format!("--config {} --json", file.display()));
+    assert_eq!(first["rows"].as_array().map(Vec::len), Some(2));
+    assert_eq!(first["window"], 2);
+    let result = folder.path().join("result.json");
+    fs::write(&result, first.to_string()).expect("there is room");
+    let again = json(&format!("--config {} --json", result.display()));
+    assert_eq!(hashes(&again), hashes(&first));
+    // An option that needs another one finds it in the file.
+    let other = json(&format!("--config {} --bytes 16 --json", result.display()));
+    assert_eq!(other["rows"][0]["bytes"], 16);
+}
+
+#[test]
+fn mistakes_are_shown_where_they_are() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (text, place, said) in [
+        (
+            "lod = 0.3",
+            "1:1",
+            "`lod` is no option of `phitwire sim`|did you mean `load`?",
+        ),
+        (
+            "zebra = 1",
+            "1:1",
+            "the options are topology, traffic, participants, load",
+        ),
+        ("config = \"x\"", "1:1", "`config` is no option"),
+        (
+            "seed = 1\nload = true",
+            "2:8",
+            "`load` cannot be a boolean|write a number, or a text",
+        ),
+        (
+            "request-reply = 1",
+            "1:17",
+            "`request-reply` cannot be a single value|true or false",
+        ),
+        (
+            "topology = [\"a\", \"b\"]",
+            "1:12",
+            "`topology` cannot be a list|name of a network",
+        ),
+        ("topology = \"--json\"", "1:12", "`--json` is no network"),
+        ("[load]\nfrom = 1", "1:1|1:2", "`load` cannot be a table"),
+        (
+            "fault = [[1]]",
+            "1:9",
+            "`fault` cannot be a list of other things",
+        ),
+        (
+            "seed = \"seven\"",
+            "1:8",
+            "invalid value 'seven' for '--seed <S>'",
+        ),
+        ("load = [0.1, 7]", "1:8", "load `7`|load 7"),
+        ("traffic = \"unifrom\"", "1:11", "did you mean `uniform`?"),
+        (
+            "op = \"put\"\nload = 0.3",
+            "|2:8|1:6",
+            "cannot be used with",
+        ),
+        ("load = ", "1:7|1:8", "write OPTION = VALUE"),
+        ("load = 1\nload = 2", "2:1", "duplicate key"),
+        (
+            "{\"options\": {\"lod\": 1}}",
+            "1:14",
+            "did you mean `load`?",
+        ),
+        ("{\"load\": 1}", "1:1", "the JSON has no `options`"),
+        (
+            "[{\"options\": {}}, {\"options\": {\"load\": 1}}]",
+            "1:1",
+            "runs with other options",
+        ),
+        ("{\"options\":\n 1", "2:1|2:2|2:3", "not JSON"),
+    ] {
+        let file = written(folder.path(), text);
+        let output = sim(&format!("aries-pair --config {}", file.display()));
+        let told = String::from_utf8_lossy(&output.stderr).replace('│', " ");
+        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(output.status.code(), Some(1), "{text}: {told}");
+        let is_there = |place: &str| told.contains(&format!("run.toml:{place}]"));
+        let places: Vec<_> = place.split('|').filter(|place| !place.is_empty()).collect();
+        assert!(
+            places.iter().any(|place| is_there(place)),
+            "{text}: {place}: {told}"
+        );
+        let words = said.split('|');
+        let found = words.filter(|word| told.contains(word)).count();
+        assert!(found > 0, "{text}: {said}: {told}");
+    }
+}
+
+#[test]
+fn what_conflicts_between_file_and_command_line_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = written(folder.path(), "load = 0.3");
+    let output = sim(&format!("aries-pair --op put --config {}", file.display()));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(
+        told.contains("run.toml:1:") && told.contains("--op"),
+        "{told}"
+    );
+    // Wrong words on the command line are the parser's, as without a file.
+    let output = sim(&format!("aries-pair --lod 1 --config {}", file.display()));
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let output = sim(&format!("--config {}", file.display()));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("<TOPOLOGY>"), "{told}");
+}

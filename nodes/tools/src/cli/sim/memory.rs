@@ -1,0 +1,50 @@
+//! The memory that a run needs, estimated before the network is built.
+
+use phitwire::net::Network;
+use phitwire::sim::direct::Links;
+use phitwire_nodes::output::complain;
+
+/// Bytes of a link end, with its share of the router: measured on networks of 4,000 to 40,000 link
+/// ends, where it was 6 to 11 KiB.
+const DIRECT: u64 = 10 << 10;
+/// The same for links that carry frames: 17 to 20 KiB.
+const ENCODED: u64 = 20 << 10;
+
+/// Warns before the building of a network that needs more memory than there is.
+pub(super) fn warn(network: &dyn Network, links: Links) {
+    let of_end = match links {
+        Links::Direct => DIRECT,
+        Links::Encoded(_) => ENCODED,
+    };
+    let needed = 2 * network.link_count() as u64 * of_end;
+    // Without /proc there is nothing to compare with.
+    let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    if let Some(available) = available(&told).filter(|&available| needed > available) {
+        let [needed, available] = [needed, available].map(|bytes| bytes as f64 / 1e9);
+        complain(&format!(
+            "this network needs about {needed:.1} GB of memory, but only {available:.1} GB are \
+             available"
+        ));
+    }
+}
+
+/// The available bytes in the text of `/proc/meminfo`.
+fn available(meminfo: &str) -> Option<u64> {
+    let mut lines = meminfo.lines();
+    let rest = lines.find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = rest.trim().strip_suffix(" kB")?.parse().ok()?;
+    kib.checked_mul(1 << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::available;
+
+    #[test]
+    fn the_available_memory_is_read() {
+        let text = "MemTotal:       24683684 kB\nMemAvailable:   21370000 kB\nBuffers: 1 kB\n";
+        assert_eq!(available(text), Some(21_370_000 << 10));
+        assert_eq!(available("MemTotal: 5 kB\n"), None);
+        assert_eq!(available("MemAvailable: many kB\n"), None);
+    }
+}
