@@ -6,6 +6,7 @@ use std::time::Instant;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use miette::{IntoDiagnostic, WrapErr, miette};
+use phitwire::device::DeviceError;
 use phitwire::net::{Network, NodeRef};
 use phitwire::nic::{Operation, SpecError, TrafficPattern, TrafficSpec};
 use phitwire::sim::direct::Pattern;
@@ -110,7 +111,7 @@ pub(super) fn run(
     let mut rows = Vec::new();
     let mut violations = Vec::new();
     for (number, run) in (1..).zip(&runs.all) {
-        let measured = run.measure(&mut world, op, number)?;
+        let measured = run.measure(args, &mut world, (op, number))?;
         if measured.completed == 0 && measured.violations.is_empty() {
             return Err(miette!(
                 help = "use at least two --participants, or --from and --to",
@@ -295,20 +296,25 @@ impl Run {
 
     fn measure(
         &self,
+        args: &SimArgs,
         world: &mut World<dyn Network>,
-        op: MessageOp,
-        number: u32,
+        (op, number): (MessageOp, u32),
     ) -> miette::Result<Measured> {
-        match self {
+        let measured = match self {
             Self::Messages(spec) => {
                 let limit = LIMIT + Duration::from_ns(spec.duration_ns);
-                world.measure_traffic(spec, limit).into_diagnostic()
+                match world.measure_traffic(spec, limit) {
+                    Err(DeviceError::Traffic(why)) => {
+                        Err(miette!("{}{why}", option_of(&why, args)))
+                    }
+                    measured => measured.into_diagnostic(),
+                }
             }
             Self::Collective { numbers, count } => world
                 .measure_collective(op, numbers, (number, *count), LIMIT)
                 .into_diagnostic(),
-        }
-        .wrap_err_with(|| self.name())
+        };
+        measured.wrap_err_with(|| self.name())
     }
 
     fn row(&self, op: MessageOp, measured: &Measured) -> Row {
