@@ -120,6 +120,27 @@ impl Program {
         }
     }
 
+    /// Requests that operations of peers are counted (`FI_RMA_EVENT`).
+    fn count_peers(&self) {
+        // SAFETY: the domain is open.
+        let object = unsafe { objects::DomainObject::of(self.domain.0, FI_CLASS_DOMAIN) };
+        let object = object.expect("it is one");
+        let mut state = object
+            .own
+            .domain
+            .lock()
+            .expect("no test has failed with it");
+        state.shared.counts = true;
+    }
+
+    fn region(&self, bytes: &mut [u8]) -> Handle {
+        let (at, len) = (bytes.as_mut_ptr().cast(), bytes.len());
+        let access = FI_REMOTE_READ | FI_REMOTE_WRITE;
+        self.opened(|domain, out| unsafe {
+            domains::register(domain, at, len, access, 0, 0, 0, out, null_mut())
+        })
+    }
+
     fn opened(&self, open: impl FnOnce(*mut c_void, *mut *mut c_void) -> c_int) -> Handle {
         let mut out = null_mut();
         assert_eq!(open(self.domain.0, &raw mut out), 0);
@@ -150,6 +171,14 @@ impl Program {
         let info: Info = unsafe { std::mem::zeroed() };
         self.opened(|domain, out| unsafe { endpoints::open(domain, &info, out, null_mut()) })
     }
+}
+
+/// `fi_bind` of any object.
+fn bind(object: Handle, other: Handle, flags: u64) -> c_int {
+    // SAFETY: every object begins with its `Fid`.
+    let bind: Bind = operation(unsafe { (*object.0.cast::<Fid>()).ops }, 1);
+    // SAFETY: both are open.
+    unsafe { bind(object.0, other.0, flags) }
 }
 
 /// Closes an object, of type `T`, on which a thread waits; returns what that thread is answered.
@@ -341,6 +370,35 @@ fn objects_of_other_classes_are_refused() {
     let bound = unsafe { bind(ep.at(), foreign.at(), FI_SEND) };
     assert_eq!(bound, -libc::EINVAL, "its slot is that of another queue");
     for object in [ep, queue, vector, counter, events, foreign] {
+        assert_eq!(object.close(), 0);
+    }
+}
+
+#[test]
+fn operations_of_peers_are_counted_on_request() {
+    let program = Program::new();
+    let mut bytes = [0; 64];
+    let (ep, counter) = (program.endpoint(), program.counter());
+    let region = program.region(&mut bytes);
+    for object in [ep, region] {
+        let bound = bind(object, counter, FI_REMOTE_WRITE);
+        assert_eq!(bound, -libc::EOPNOTSUPP, "it was not requested");
+    }
+    program.count_peers();
+    for object in [ep, region] {
+        assert_eq!(bind(object, counter, FI_REMOTE_WRITE | FI_REMOTE_READ), 0);
+    }
+    assert_eq!(bind(region, counter, FI_SEND), -libc::EINVAL);
+    assert_eq!(
+        bind(region, program.queue(), FI_REMOTE_WRITE),
+        -libc::EINVAL
+    );
+    assert_eq!(bind(region, ep, 0), 0);
+    let other = Program::new();
+    other.count_peers();
+    let foreign = other.counter();
+    assert_eq!(bind(region, foreign, FI_REMOTE_WRITE), -libc::EINVAL);
+    for object in [region, ep, counter, foreign] {
         assert_eq!(object.close(), 0);
     }
 }

@@ -170,6 +170,9 @@ pub struct Region {
     pub base: u64,
     /// How NICs reach the memory, if they do.
     pub open: Option<Open>,
+    /// Counters of peers' operations on the memory, each with its flag: `FI_REMOTE_READ` or
+    /// `FI_REMOTE_WRITE`.
+    pub counters: Vec<(u64, usize)>,
 }
 
 /// Memory that is open to NICs.
@@ -234,7 +237,7 @@ impl Op {
     }
 
     const fn direction(&self) -> u64 {
-        self.flags & (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_WRITE)
+        self.flags & (FI_SEND | FI_RECV | FI_READ | FI_WRITE)
     }
 }
 
@@ -246,6 +249,9 @@ pub struct Shared {
     pub counters: Slab<Counter>,
     /// Address vectors.
     pub vectors: Slab<Vector>,
+    /// Whether operations of peers are counted (`FI_RMA_EVENT`). NICs do not report them, so the
+    /// program carries them out: its memory is not opened to NICs.
+    pub counts: bool,
     /// Registered memory by key.
     pub regions: HashMap<u64, Region>,
     /// The next key to assign.
@@ -263,6 +269,7 @@ impl Default for Shared {
             queues: Slab::new(MOST_OBJECTS),
             counters: Slab::new(MOST_OBJECTS),
             vectors: Slab::new(MOST_OBJECTS),
+            counts: false,
             regions: HashMap::new(),
             next_key: 1,
             renewed: HashSet::new(),
@@ -321,6 +328,20 @@ impl Shared {
                 ..entry
             };
             queue.errors.push_back((entry, failure, over));
+        }
+    }
+
+    /// Counts a peer's operation on the memory of a key: `flag` is `FI_REMOTE_READ` or
+    /// `FI_REMOTE_WRITE`.
+    pub(super) fn accessed(&mut self, binds: &Binds, key: u64, flag: u64) {
+        let region = self.regions.get(&key);
+        let of_region = region.into_iter().flat_map(|region| &region.counters);
+        let of_region = of_region.filter(|(counted, _)| *counted == flag);
+        let all = binds.counters.get(&flag).into_iter();
+        for &slot in all.chain(of_region.map(|(_, slot)| slot)) {
+            if let Some(counter) = self.counters.get_mut(slot) {
+                counter.value += 1;
+            }
         }
     }
 
