@@ -22,7 +22,7 @@ const FI_ENOKEY: i32 = 266;
 const FI_FETCH_ATOMIC: u64 = 1 << 58;
 const FI_COMPARE_ATOMIC: u64 = 1 << 59;
 
-static OPS: Ops<6> = base(close as Table, bind_nothing as Table, control as Table);
+pub static OPS: Ops<6> = base(close as Table, bind_nothing as Table, control as Table);
 static CALLS: Ops<11> = Ops::new([
     vectors::open as Table,
     events::open_queue as Table,
@@ -103,7 +103,7 @@ unsafe extern "C" fn close(fid: *mut c_void) -> c_int {
 
 unsafe extern "C" fn control(_: *mut c_void, command: c_int, _: *mut c_void) -> c_int {
     let what = match command {
-        FI_QUEUE_WORK => "triggered operations (FI_QUEUE_WORK)",
+        FI_QUEUE_WORK | FI_CANCEL_WORK | FI_FLUSH_WORK => "triggered operations (FI_QUEUE_WORK)",
         _ => "this command of fi_control on a domain",
     };
     -refuse(what, libc::ENOSYS)

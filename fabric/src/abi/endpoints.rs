@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
+use super::event_queues::EventQueueObject;
 use super::objects::{
     DomainObject, EndpointObject, NONE, Object, Part, PartObject, answer, answer_int, base, fid,
     given, put, room_of, table, with_endpoint, within,
@@ -106,7 +107,10 @@ unsafe extern "C" fn bind(ep: *mut c_void, other: *mut Fid, flags: u64) -> c_int
     answer_int(|| unsafe {
         let class = given(other)?.fclass;
         if class == FI_CLASS_EQ {
-            return Ok(());
+            let queue = EventQueueObject::of(other.cast(), class)?;
+            let endpoint = EndpointObject::of(ep, FI_CLASS_EP)?;
+            let bound = endpoint.own.events.set(queue.own.bound.clone());
+            return bound.map_err(|_| libc::EINVAL);
         }
         if ![FI_CLASS_AV, FI_CLASS_CQ, FI_CLASS_CNTR].contains(&class) {
             return Err(libc::ENOSYS);

@@ -402,3 +402,124 @@ fn operations_of_peers_are_counted_on_request() {
         assert_eq!(object.close(), 0);
     }
 }
+
+/// Objects of other providers have the classes and none of the contents of this one's.
+#[test]
+fn objects_of_other_providers_are_refused() {
+    static OPS: Ops<6> = Ops::new([null(); 6]);
+    let program = Program::new();
+    let mut bytes = [0; 64];
+    let (ep, events, region) = (
+        program.endpoint(),
+        program.events(),
+        program.region(&mut bytes),
+    );
+    let own = [program.queue(), program.counter(), program.vector()];
+    let invalid = -libc::EINVAL;
+    // Only the header is there: a read beyond it is out of bounds.
+    let foreign = |fclass: usize, ops: Table| {
+        let context = null_mut();
+        let fid = Box::leak(Box::new(Fid {
+            fclass,
+            context,
+            ops,
+        }));
+        Handle(std::ptr::from_mut(fid).cast())
+    };
+    let classes = [FI_CLASS_EQ, FI_CLASS_CQ, FI_CLASS_CNTR, FI_CLASS_AV];
+    for class in classes {
+        for ops in [table(&OPS), null()] {
+            let other = foreign(class, ops);
+            assert_eq!(bind(ep, other, FI_SEND), invalid, "class {class}");
+            assert_eq!(
+                bind(region, other, FI_REMOTE_WRITE),
+                invalid,
+                "class {class}"
+            );
+            assert_eq!(other.trywait(), invalid, "class {class}");
+            for object in own.into_iter().chain([events]) {
+                // SAFETY: every object begins with its `Fid`.
+                let close: Close = operation(unsafe { (*object.0.cast::<Fid>()).ops }, 0);
+                // SAFETY: the header is valid.
+                assert_eq!(unsafe { close(other.at()) }, invalid, "class {class}");
+            }
+        }
+    }
+    assert_eq!(bind(region, foreign(FI_CLASS_EP, table(&OPS)), 0), invalid);
+    let domain = foreign(FI_CLASS_DOMAIN, table(&OPS)).at();
+    let mut out = null_mut();
+    // SAFETY: the header is valid, and so is the result.
+    let opened = unsafe {
+        let info: Info = std::mem::zeroed();
+        [
+            endpoints::open(domain, &info, &raw mut out, null_mut()),
+            events::open_queue(domain, null_mut(), &raw mut out, null_mut()),
+            events::open_counter(domain, null(), &raw mut out, null_mut()),
+            vectors::open(domain, null_mut(), &raw mut out, null_mut()),
+            domains::register(domain, null(), 0, 0, 0, 0, 0, &raw mut out, null_mut()),
+        ]
+    };
+    assert_eq!(opened, [invalid; 5]);
+    for object in [ep, events, region].into_iter().chain(own) {
+        assert_eq!(object.close(), 0);
+    }
+}
+
+#[test]
+fn what_others_are_bound_to_stays_open() {
+    let program = Program::new();
+    program.count_peers();
+    let mut bytes = [0; 64];
+    let (ep, region) = (program.endpoint(), program.region(&mut bytes));
+    let (queue, vector, events) = (program.queue(), program.vector(), program.events());
+    let (counter, of_memory) = (program.counter(), program.counter());
+    assert_eq!(bind(ep, queue, FI_SEND), 0);
+    assert_eq!(bind(ep, vector, 0), 0);
+    assert_eq!(bind(ep, events, 0), 0);
+    assert_eq!(bind(ep, counter, FI_RECV), 0);
+    assert_eq!(bind(region, of_memory, FI_REMOTE_WRITE), 0);
+    for object in [queue, vector, events, counter, of_memory] {
+        assert_eq!(object.close(), -libc::EBUSY);
+    }
+    assert_eq!(queue.sread(0, 0), -(libc::EAGAIN as isize), "it is open");
+    assert_eq!(region.close(), 0);
+    assert_eq!(of_memory.close(), 0);
+    assert_eq!(counter.close(), -libc::EBUSY);
+    assert_eq!(ep.close(), 0);
+    for object in [queue, vector, events, counter] {
+        assert_eq!(object.close(), 0);
+    }
+}
+
+/// Triggered operations are refused with an error of their own, and a line in the log.
+#[test]
+fn triggered_operations_are_refused() {
+    type Control = unsafe extern "C" fn(Fids, c_int, *mut c_void) -> c_int;
+    let program = Program::new();
+    let (ep, from) = (program.endpoint(), [0_u8; 8]);
+    let iov = Iovec {
+        base: from.as_ptr().cast_mut().cast(),
+        len: from.len(),
+    };
+    let msg = Msg {
+        msg_iov: &raw const iov,
+        desc: null_mut(),
+        iov_count: 1,
+        addr: 0,
+        context: null_mut(),
+        data: 0,
+    };
+    let table = domains::OPS.calls[2];
+    // SAFETY: it is the third operation of a domain, and the call reads no argument.
+    let control: Control = unsafe { std::mem::transmute(table) };
+    // SAFETY: the objects are open, and the message is valid.
+    unsafe {
+        let work = [FI_QUEUE_WORK, FI_CANCEL_WORK, FI_FLUSH_WORK];
+        let refused = work.map(|command| control(program.domain.at(), command, null_mut()));
+        assert_eq!(refused, [-libc::ENOSYS; 3]);
+        let send: SendMsg = operation((*ep.at().cast::<FidEp>()).msg, 5);
+        let sent = send(ep.at(), &raw const msg, FI_TRIGGER);
+        assert_eq!(sent, -(libc::EOPNOTSUPP as isize));
+    }
+    assert_eq!(ep.close(), 0);
+}

@@ -196,6 +196,14 @@ pub struct Note {
     pub head: Head,
 }
 
+/// An object of a domain, by slot, that endpoints and memory are bound to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Object {
+    Queue(usize),
+    Counter(usize),
+    Vector(usize),
+}
+
 /// The objects that an endpoint is bound to.
 #[derive(Clone, Debug, Default)]
 pub struct Binds {
@@ -207,6 +215,20 @@ pub struct Binds {
     pub receive: Option<(usize, bool)>,
     /// Counters by flag.
     pub counters: BTreeMap<u64, usize>,
+}
+
+impl Binds {
+    /// Whether an object is among them.
+    pub fn has(&self, object: Object) -> bool {
+        match object {
+            Object::Queue(slot) => [self.transmit, self.receive]
+                .into_iter()
+                .flatten()
+                .any(|(bound, _)| bound == slot),
+            Object::Counter(slot) => self.counters.values().any(|&bound| bound == slot),
+            Object::Vector(slot) => self.vector == Some(slot),
+        }
+    }
 }
 
 /// The completion attributes of an operation.
@@ -343,6 +365,12 @@ impl Shared {
                 counter.value += 1;
             }
         }
+    }
+
+    /// Whether an object counts operations on registered memory.
+    pub fn counts_by(&self, object: Object) -> bool {
+        let mut counters = self.regions.values().flat_map(|region| &region.counters);
+        counters.any(|&(_, slot)| object == Object::Counter(slot))
     }
 
     /// Where NICs find the memory of a key, if they reach it.
