@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::objects::{DomainOwn, Object, Part, PartObject, Wait, fid, table, until};
 use super::*;
 use crate::domain::{Awaited, Domain};
+use crate::engine::elements::Form;
 use crate::engine::slots::RECEIVES;
 use crate::fake::Fake;
 use crate::place::Place;
@@ -319,6 +320,24 @@ fn injected_bytes_have_a_limit() {
         operation::<Inject>(object.msg, 6)(ep.at(), from, info::MOST_INJECT, 0)
     };
     assert_eq!(most, -(libc::EINVAL as isize));
+    assert_eq!(ep.close(), 0);
+}
+
+/// What `fi_query_atomic` does not report is refused before anything else is looked at.
+#[test]
+fn unsupported_atomic_operations_are_refused() {
+    let program = Program::new();
+    let (ep, bytes) = (program.endpoint(), [0_u8; 32]);
+    // SAFETY: it is an endpoint.
+    let inject: InjectAtomic = operation(unsafe { (*ep.at().cast::<FidEp>()).atomic }, 3);
+    for (datatype, op) in (-1..20).flat_map(|op| (-1..20).map(move |of| (of, op))) {
+        let found = domains::elements_of(datatype, op, Form::Write);
+        // There is no address vector: what is supported fails later.
+        let errno = found.map_or(libc::EOPNOTSUPP, |_| libc::EINVAL);
+        // SAFETY: the memory is that of the longest element.
+        let begun = unsafe { inject(ep.at(), bytes.as_ptr().cast(), 1, 0, 0, 0, datatype, op) };
+        assert_eq!(begun, -(errno as isize), "{datatype} {op}");
+    }
     assert_eq!(ep.close(), 0);
 }
 

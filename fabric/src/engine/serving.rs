@@ -122,9 +122,16 @@ impl Serving {
             return answer(core, peer, head.id, true);
         };
         let (operands, compare) = payload.split_at(bytes.min(payload.len()));
-        if let Some(reach) = shared.reach(head.key) {
-            let service = Service::new(peer, &head, &memory, operands, compare);
-            return self.begin(core, service, (&memory, reach));
+        let reach = shared.reach(head.key);
+        if head.op == elements::READ && (size < 4 || reach.is_none()) {
+            // A read needs no swap, which read-only memory would refuse.
+            return changed(core, shared, peer, &head, memory.with(<[u8]>::to_vec));
+        }
+        if let Some(reach) = reach {
+            return match Service::new(peer, &head, &memory, operands, compare) {
+                Some(service) => self.begin(core, service, (&memory, reach)),
+                None => answer(core, peer, head.id, true),
+            };
         }
         let old = elements::change(&memory, head.datatype, head.op, operands, compare);
         debug_assert_eq!(old.len(), bytes, "as many old elements as new ones");
@@ -136,7 +143,7 @@ impl Serving {
         let at = Remote {
             processor: core.address.processor,
             handle: reach.handle,
-            offset: memory.address() - reach.base,
+            offset: memory.address() - reach.base - service.shift() as u64,
         };
         let target = Target {
             peer: core.peers.own(),

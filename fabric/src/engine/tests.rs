@@ -1,5 +1,6 @@
 //! Endpoints over a network in virtual time.
 
+mod atomics;
 mod counted;
 mod delivery;
 mod domains;
