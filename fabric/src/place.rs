@@ -6,6 +6,8 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use phitwire_client::attach::PATIENCE;
+
 use crate::engine::slots::{LEAST_RECEIVES, RECEIVES};
 use crate::engine::wire::Address;
 
@@ -152,14 +154,23 @@ fn dealt(mut doors: Vec<PathBuf>, rank: usize) -> Option<PathBuf> {
 
 /// Time limit for peers that do not reply to probes, from `PHITWIRE_PATIENCE`: seconds, 0 for none.
 pub fn patience() -> Option<Duration> {
-    let seconds = env::var("PHITWIRE_PATIENCE").ok()?;
-    match seconds.parse::<u32>() {
+    seconds("PHITWIRE_PATIENCE", "whole seconds, or 0 for no limit")
+}
+
+/// Time limit for each step of attaching and registering, from `PHITWIRE_ATTACH_PATIENCE`: seconds
+/// in which the program itself runs.
+pub fn attach_patience() -> Duration {
+    let limit = seconds("PHITWIRE_ATTACH_PATIENCE", "whole seconds, at least 1");
+    limit.filter(|limit| !limit.is_zero()).unwrap_or(PATIENCE)
+}
+
+/// The whole seconds of a variable, if it is set to `expected`.
+fn seconds(name: &str, expected: &str) -> Option<Duration> {
+    let value = env::var(name).ok()?;
+    match value.parse::<u32>() {
         Ok(seconds) => Some(Duration::from_secs(seconds.into())),
         Err(_) => {
-            eprintln!(
-                "phitwire: invalid PHITWIRE_PATIENCE '{seconds}': expected whole seconds, or 0 for \
-                no limit"
-            );
+            eprintln!("phitwire: invalid {name} '{value}': expected {expected}");
             None
         }
     }
