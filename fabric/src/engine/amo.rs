@@ -72,7 +72,8 @@ pub(super) fn amo_of(
     Some((op, [operand, 0]))
 }
 
-/// Whether the NIC has an equivalent of a libfabric operation. It has words of four and eight bytes.
+/// Whether the NIC has an equivalent of a libfabric operation, on its words of four and eight
+/// bytes.
 pub(super) fn is_amo(datatype: u8, op: u8) -> bool {
     let is_word = elements::size_of_type(datatype).is_some_and(|size| size >= 4);
     is_word && amo_of(datatype, op, 0, 0).is_some()

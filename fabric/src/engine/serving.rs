@@ -176,17 +176,18 @@ impl Serving {
     }
 }
 
-/// Counts and answers an atomic request that has been carried out.
+/// Counts and answers an atomic request that has been carried out. One that fetches and changes
+/// counts as both: OpenSHMEM waits for changes by counters of writes.
 fn changed(core: &mut Core, shared: &mut Shared, peer: usize, head: &Head, old: Vec<u8>) {
+    let flags = match (head.fetch, head.op == elements::READ) {
+        (true, true) => FI_REMOTE_READ,
+        (true, false) => FI_REMOTE_READ | FI_REMOTE_WRITE,
+        (false, _) => FI_REMOTE_WRITE,
+    };
+    shared.accessed(&core.binds, head.key, flags);
     match head.fetch {
-        true => {
-            shared.accessed(&core.binds, head.key, FI_REMOTE_READ);
-            answer_with(core, peer, head.id, old);
-        }
-        false => {
-            shared.accessed(&core.binds, head.key, FI_REMOTE_WRITE);
-            answer(core, peer, head.id, false);
-        }
+        true => answer_with(core, peer, head.id, old),
+        false => answer(core, peer, head.id, false),
     }
 }
 

@@ -1,7 +1,7 @@
 //! State shared by the endpoints of a domain: completion queues, counters, address vectors,
 //! registered memory.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::reach::{NO_HANDLE, Reach, SERIALS};
 use super::slots::Slab;
@@ -353,14 +353,16 @@ impl Shared {
         }
     }
 
-    /// Counts a peer's operation on the memory of a key: `flag` is `FI_REMOTE_READ` or
-    /// `FI_REMOTE_WRITE`.
-    pub(super) fn accessed(&mut self, binds: &Binds, key: u64, flag: u64) {
+    /// Counts a peer's operation on the memory of a key, once for each counter: `flags` are
+    /// `FI_REMOTE_READ`, `FI_REMOTE_WRITE` or both.
+    pub(super) fn accessed(&mut self, binds: &Binds, key: u64, flags: u64) {
         let region = self.regions.get(&key);
         let of_region = region.into_iter().flat_map(|region| &region.counters);
-        let of_region = of_region.filter(|(counted, _)| *counted == flag);
-        let all = binds.counters.get(&flag).into_iter();
-        for &slot in all.chain(of_region.map(|(_, slot)| slot)) {
+        let of_endpoint = binds.counters.iter().map(|(&flag, &slot)| (flag, slot));
+        let all = of_endpoint.chain(of_region.copied());
+        let counting = all.filter(|(flag, _)| flag & flags != 0);
+        let slots: BTreeSet<_> = counting.map(|(_, slot)| slot).collect();
+        for slot in slots {
             if let Some(counter) = self.counters.get_mut(slot) {
                 counter.value += 1;
             }
