@@ -16,19 +16,19 @@
 //! has been handled by then, or is requested again.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::{ThreadId, current, yield_now};
 use std::time::Duration;
 
 use crate::driver::Driver;
 use crate::engine::clock::TICK;
-use crate::engine::shared::Shared;
+use crate::engine::shared::{Object, Shared};
 use crate::engine::slots::Slab;
 use crate::wait::{Alarm, WaitObject};
 
 /// Maximum number of endpoints of a domain.
 pub const MOST_ENDPOINTS: usize = 64;
-/// Maximum number of waiters. Waiters of threads that never return accumulate.
+/// Maximum number of waiters.
 const MOST_WAITERS: usize = 4096;
 /// Maximum number of turns in which a caller that is about to sleep makes progress.
 const MOST_TURNS: usize = 8;
@@ -51,9 +51,16 @@ pub enum Awaited {
     Work,
 }
 
+thread_local! {
+    /// Dropped when its thread ends.
+    static LIFE: Arc<()> = Arc::default();
+}
+
 #[derive(Debug)]
 struct Waiter {
     thread: ThreadId,
+    /// Dangles once the thread has ended, which then no longer ends its wait.
+    life: Weak<()>,
     awaits: Awaited,
     object: Arc<WaitObject>,
 }
@@ -141,6 +148,12 @@ impl State {
         Some(driver)
     }
 
+    /// Whether endpoints or registered memory are bound to an object.
+    pub fn is_bound(&self, object: Object) -> bool {
+        let mut endpoints = self.endpoints.iter();
+        endpoints.any(|driver| driver.endpoint.binds().has(object)) || self.shared.counts_by(object)
+    }
+
     /// The endpoint of a slot, and the shared state.
     pub fn endpoint(&mut self, slot: usize) -> Option<(&mut Driver, &mut Shared)> {
         Some((self.endpoints.get_mut(slot)?, &mut self.shared))
@@ -202,6 +215,7 @@ impl State {
         let object = object.clone();
         self.waiters.push(Waiter {
             thread: current().id(),
+            life: LIFE.try_with(Arc::downgrade).unwrap_or_default(),
             awaits,
             object,
         });
@@ -209,13 +223,20 @@ impl State {
         true
     }
 
-    /// Ends the wait of this thread, if it waits.
+    /// Ends the wait of this thread, if it waits, and those of threads that have ended.
     pub fn leave(&mut self, awaits: Awaited) {
         if self.waiters.is_empty() {
             return;
         }
         let thread = current().id();
-        self.end_some(|waiter| (waiter.thread, waiter.awaits) == (thread, awaits));
+        self.end_some(|waiter| {
+            let has_ended = waiter.life.strong_count() == 0;
+            if has_ended {
+                // Another thread may sleep on the descriptor.
+                waiter.object.wake();
+            }
+            has_ended || (waiter.thread, waiter.awaits) == (thread, awaits)
+        });
     }
 
     /// Ends the waits of all threads for this, and wakes them.

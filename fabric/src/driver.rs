@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use phitwire_client::door::{Access, Completion, Local, Status};
 use phitwire_client::patience::Patience;
-use phitwire_client::{AttachError, Error, Mapping, Nic, Options, attach};
+use phitwire_client::{AttachError, Error, Mapping, Nic, Options};
 
 use crate::engine::core::Segment;
 use crate::engine::endpoint::Endpoint;
@@ -16,7 +16,7 @@ use crate::engine::shared::{Open, Shared};
 use crate::engine::slots::{SEGMENT, STAGES, STAGES_AT};
 use crate::engine::wire::{Address, PART};
 use crate::memory::Bytes;
-use crate::place::Place;
+use crate::place::{self, Place};
 use crate::wait::sleep;
 
 /// Time limit for messages in flight at closing.
@@ -40,6 +40,8 @@ pub struct Driver {
     nic: Nic,
     began: Instant,
     turns: u32,
+    /// Time limit for registrations.
+    patience: Duration,
     _counted: Counted,
 }
 
@@ -95,7 +97,8 @@ impl Driver {
             member: None,
             data_bytes: SEGMENT,
         };
-        let mut nic = Nic::attach(&place.door, &options)?;
+        let patience = place::attach_patience();
+        let mut nic = Nic::attach_within(&place.door, &options, patience)?;
         let has = nic.operations();
         if !(has.blocks && has.messages) {
             let what = "supports only puts and gets, not block transfers and messages";
@@ -105,7 +108,7 @@ impl Driver {
             offset: STAGES_AT,
             bytes: (STAGES * PART) as u64,
         };
-        let handle = register(&mut nic, stages)
+        let handle = register(&mut nic, stages, patience)
             .and_then(|handle| handle.map_err(|status| status.to_string()))
             .map_err(|error| {
                 unfit(
@@ -113,7 +116,7 @@ impl Driver {
                     format!("its memory cannot be registered: {error}"),
                 )
             })?;
-        let reaches_own = place.reach && reaches_own(&mut nic);
+        let reaches_own = place.reach && reaches_own(&mut nic, patience);
         let address = Address {
             processor: nic.processor(),
             member: nic.member(),
@@ -125,6 +128,7 @@ impl Driver {
             nic,
             began: Instant::now(),
             turns: 0,
+            patience,
             _counted: Counted::new(),
         };
         driver.issue(&mut Shared::default());
@@ -255,7 +259,7 @@ impl Driver {
     pub fn end_transfers(&mut self, shared: &mut Shared, key: u64) {
         self.endpoint.region_closed(shared, key);
         self.issue(shared);
-        let (mut patience, mut asleep) = (Patience::new(attach::PATIENCE), Duration::ZERO);
+        let (mut patience, mut asleep) = (Patience::new(self.patience), Duration::ZERO);
         while self.endpoint.is_using(key)
             && !self.endpoint.is_gone()
             && patience.left(asleep).is_some()
@@ -272,7 +276,7 @@ impl Driver {
     }
 
     fn wait_for_registration(&mut self, shared: &mut Shared) -> Option<(Status, u64)> {
-        let (mut patience, mut asleep) = (Patience::new(attach::PATIENCE), Duration::ZERO);
+        let (mut patience, mut asleep) = (Patience::new(self.patience), Duration::ZERO);
         self.issue(shared);
         while self.endpoint.ended_registration().is_none()
             && !self.endpoint.is_gone()
@@ -294,7 +298,7 @@ fn unfit(door: &std::path::Path, what: String) -> AttachError {
 }
 
 /// Registers memory that peers may get from; returns its handle, or why there is none.
-fn register(nic: &mut Nic, part: Local) -> Result<Result<u16, Status>, String> {
+fn register(nic: &mut Nic, part: Local, patience: Duration) -> Result<Result<u16, Status>, String> {
     let access = Access {
         put: false,
         get: true,
@@ -302,7 +306,7 @@ fn register(nic: &mut Nic, part: Local) -> Result<Result<u16, Status>, String> {
     };
     let said = |error: Error| error.to_string();
     nic.register(0, part, access).map_err(said)?;
-    match nic.wait(Some(attach::PATIENCE)).map_err(said)? {
+    match nic.wait(Some(patience)).map_err(said)? {
         Some(Completion::End {
             status: Status::Done,
             word,
@@ -319,14 +323,14 @@ fn register(nic: &mut Nic, part: Local) -> Result<Result<u16, Status>, String> {
 }
 
 /// Whether the NIC can reach the program's own memory: opens some, and closes it again.
-fn reaches_own(nic: &mut Nic) -> bool {
+fn reaches_own(nic: &mut Nic, patience: Duration) -> bool {
     static PROBE: [u64; 16] = [0; 16];
     let at = (&raw const PROBE).addr() as u64;
     let part = Local::own(at.next_multiple_of(LINE), LINE);
-    let Ok(Ok(handle)) = register(nic, part) else {
+    let Ok(Ok(handle)) = register(nic, part, patience) else {
         return false;
     };
-    nic.deregister(0, handle).is_ok() && matches!(nic.wait(Some(attach::PATIENCE)), Ok(Some(_)))
+    nic.deregister(0, handle).is_ok() && matches!(nic.wait(Some(patience)), Ok(Some(_)))
 }
 
 /// A number that the next program at this address will not have.

@@ -6,6 +6,8 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use phitwire_client::attach::PATIENCE;
+
 use crate::engine::slots::{LEAST_RECEIVES, RECEIVES};
 use crate::engine::wire::Address;
 
@@ -29,6 +31,8 @@ const SIZES: [&str; 4] = [
 const NIC_RECEIVES: usize = 1024;
 /// Number of a program's endpoints that get a full share of receives.
 const FIRST_ENDPOINTS: usize = 2;
+/// Receives of each further one: a program that has a NIC for itself may have 32 of them.
+const LATER_RECEIVES: usize = 16;
 /// The job of programs without `PHITWIRE_JOB`.
 const ANY_JOB: u64 = 0x7068_6974_7769_7265;
 
@@ -79,7 +83,7 @@ impl Place {
     pub fn beside(&self, others: usize) -> Self {
         let receives = match others < FIRST_ENDPOINTS {
             true => self.receives,
-            false => LEAST_RECEIVES,
+            false => LATER_RECEIVES,
         };
         Self {
             receives,
@@ -150,14 +154,23 @@ fn dealt(mut doors: Vec<PathBuf>, rank: usize) -> Option<PathBuf> {
 
 /// Time limit for peers that do not reply to probes, from `PHITWIRE_PATIENCE`: seconds, 0 for none.
 pub fn patience() -> Option<Duration> {
-    let seconds = env::var("PHITWIRE_PATIENCE").ok()?;
-    match seconds.parse::<u32>() {
+    seconds("PHITWIRE_PATIENCE", "whole seconds, or 0 for no limit")
+}
+
+/// Time limit for each step of attaching and registering, from `PHITWIRE_ATTACH_PATIENCE`: seconds
+/// in which the program itself runs.
+pub fn attach_patience() -> Duration {
+    let limit = seconds("PHITWIRE_ATTACH_PATIENCE", "whole seconds, at least 1");
+    limit.filter(|limit| !limit.is_zero()).unwrap_or(PATIENCE)
+}
+
+/// The whole seconds of a variable, if it is set to `expected`.
+fn seconds(name: &str, expected: &str) -> Option<Duration> {
+    let value = env::var(name).ok()?;
+    match value.parse::<u32>() {
         Ok(seconds) => Some(Duration::from_secs(seconds.into())),
         Err(_) => {
-            eprintln!(
-                "phitwire: invalid PHITWIRE_PATIENCE '{seconds}': expected whole seconds, or 0 for \
-                no limit"
-            );
+            eprintln!("phitwire: invalid {name} '{value}': expected {expected}");
             None
         }
     }
@@ -213,8 +226,9 @@ mod tests {
             reach: true,
             receives: RECEIVES,
         };
-        let all = (0..8).map(|others| place.beside(others).receives);
-        assert!(all.sum::<usize>() <= NIC_RECEIVES);
+        // OpenSHMEM's contexts are endpoints. One without a receive would get no answers.
+        let all = (0..34).map(|others| place.beside(others).receives);
+        assert_eq!(all.sum::<usize>(), NIC_RECEIVES);
         assert_eq!(place.beside(1).receives, RECEIVES);
     }
 

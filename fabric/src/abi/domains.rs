@@ -4,10 +4,10 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use super::objects::{
-    DomainObject, DomainOwn, NONE, Object, answer_int, base, bind_nothing, errno_of, fid, given,
-    put, table, within,
+    DomainObject, DomainOwn, EndpointObject, NONE, Object, Part, PartObject, answer_int, base,
+    bind_nothing, errno_of, fid, given, put, table, within,
 };
-use super::refusals::refuse;
+use super::refusals::{REMOTE, no_remote_counters, refuse};
 use super::*;
 use crate::domain::Domain;
 use crate::driver::Driver;
@@ -22,7 +22,7 @@ const FI_ENOKEY: i32 = 266;
 const FI_FETCH_ATOMIC: u64 = 1 << 58;
 const FI_COMPARE_ATOMIC: u64 = 1 << 59;
 
-static OPS: Ops<6> = base(close as Table, bind_nothing as Table, control as Table);
+pub static OPS: Ops<6> = base(close as Table, bind_nothing as Table, control as Table);
 static CALLS: Ops<11> = Ops::new([
     vectors::open as Table,
     events::open_queue as Table,
@@ -63,6 +63,12 @@ pub unsafe extern "C" fn open(
         let attr = unsafe { info.as_ref().and_then(|info| info.domain_attr.as_ref()) };
         let mode = attr.map_or(0, |attr| attr.mr_mode);
         let domain = Arc::new(Domain::new().map_err(errno_of)?);
+        // SAFETY: as above.
+        let caps = unsafe { info.as_ref() }.map_or(0, |info| info.caps);
+        within(&domain, |state| {
+            state.shared.counts = caps & FI_RMA_EVENT != 0;
+            Ok(())
+        })?;
         let progress = match attr.map(|attr| attr.data_progress) {
             Some(FI_PROGRESS_AUTO) => {
                 library::keep();
@@ -97,7 +103,7 @@ unsafe extern "C" fn close(fid: *mut c_void) -> c_int {
 
 unsafe extern "C" fn control(_: *mut c_void, command: c_int, _: *mut c_void) -> c_int {
     let what = match command {
-        FI_QUEUE_WORK => "triggered operations (FI_QUEUE_WORK)",
+        FI_QUEUE_WORK | FI_CANCEL_WORK | FI_FLUSH_WORK => "triggered operations (FI_QUEUE_WORK)",
         _ => "this command of fi_control on a domain",
     };
     -refuse(what, libc::ENOSYS)
@@ -124,7 +130,7 @@ unsafe fn add(
         let (mut drivers, shared) = state.all();
         let opened = drivers
             .next()
-            .filter(|_| own.gives_keys && own.is_virtual)
+            .filter(|_| own.gives_keys && own.is_virtual && !shared.counts)
             .and_then(|driver| driver.open_memory(shared, &bytes, access));
         let (key, open) = match opened {
             Some((key, open)) => (key, Some(open)),
@@ -141,6 +147,7 @@ unsafe fn add(
             access,
             base,
             open,
+            counters: Vec::new(),
         };
         shared.regions.insert(key, region);
         Ok(key)
@@ -154,7 +161,7 @@ unsafe fn add(
     unsafe { put(out, Object::give(fid, (own.domain.clone(), key))) }
 }
 
-unsafe extern "C" fn register(
+pub unsafe extern "C" fn register(
     domain: *mut c_void,
     buf: *const c_void,
     len: usize,
@@ -237,14 +244,40 @@ unsafe extern "C" fn close_region(fid: *mut c_void) -> c_int {
     })
 }
 
-unsafe extern "C" fn bind_region(_: *mut Fid, other: *mut Fid, _: u64) -> c_int {
-    // SAFETY: the program passes an object to bind the region to.
-    match unsafe { other.as_ref() }.map(|fid| fid.fclass) {
-        None => -libc::EINVAL,
-        Some(FI_CLASS_CNTR) => {
-            -refuse("counters of remote operations (FI_RMA_EVENT)", libc::ENOSYS)
+unsafe extern "C" fn bind_region(region: *mut c_void, other: *mut Fid, flags: u64) -> c_int {
+    // SAFETY: the program passes a region, and an object to bind it to.
+    answer_int(|| unsafe {
+        let region = RegionObject::of(region, FI_CLASS_MR)?;
+        let (domain, key) = &region.own;
+        if given(other)?.fclass == FI_CLASS_EP {
+            // Memory serves all endpoints of its domain.
+            let endpoint = EndpointObject::of(other.cast(), FI_CLASS_EP)?;
+            return same_domain(domain, &endpoint.own);
         }
-        Some(_) => 0,
+        let counter = PartObject::of(other.cast(), FI_CLASS_CNTR)?;
+        same_domain(domain, &counter.own)?;
+        if flags & !REMOTE != 0 || flags == 0 {
+            return Err(libc::EINVAL);
+        }
+        counter.own.within(|state| {
+            let shared = &mut state.shared;
+            if !shared.counts {
+                return Err(no_remote_counters());
+            }
+            let region = shared.regions.get_mut(key).ok_or(libc::EINVAL)?;
+            let counted = [FI_REMOTE_READ, FI_REMOTE_WRITE];
+            let counted = counted.into_iter().filter(|flag| flags & flag != 0);
+            let slots = counted.map(|flag| (flag, counter.own.slot));
+            region.counters.extend(slots);
+            Ok(())
+        })
+    })
+}
+
+fn same_domain(domain: &Arc<Domain>, part: &Part) -> Result<(), i32> {
+    match Arc::ptr_eq(domain, &part.domain) {
+        true => Ok(()),
+        false => Err(libc::EINVAL),
     }
 }
 
@@ -304,20 +337,36 @@ mod tests {
         }
     }
 
+    /// The table of the guide: all types of up to eight bytes without complex numbers.
+    fn is_supported(datatype: c_int, op: c_int, flags: u64) -> bool {
+        let (is_integer, is_float) = ((0..8).contains(&datatype), [8, 9].contains(&datatype));
+        let (bor, band, bxor, read, write, mswap) = (6, 7, 9, 10, 11, 18);
+        let is_bitwise = [bor, band, bxor, mswap].contains(&op);
+        let is_op = match flags {
+            0 => (0..read).contains(&op) || op == write,
+            FI_FETCH_ATOMIC => (0..=write).contains(&op),
+            FI_COMPARE_ATOMIC => (write + 1..=mswap).contains(&op),
+            _ => false,
+        };
+        is_op && (is_integer || is_float && !is_bitwise)
+    }
+
     #[test]
     fn exactly_what_is_supported_is_reported() {
-        const NONE: Result<(usize, usize), c_int> = Err(-libc::EOPNOTSUPP);
-        let (int32, double, int8, int128) = (4, 9, 0, 14);
-        let (sum, bxor, read, cswap) = (2, 9, 10, 12);
-        assert_eq!(query(int32, sum, 0), Ok((4, MOST_ELEMENT_BYTES / 4)));
-        assert_eq!(query(double, sum, 0), Ok((8, MOST_ELEMENT_BYTES / 8)));
-        assert_eq!(query(double, bxor, 0), NONE);
-        assert_eq!(query(int8, sum, 0), NONE);
-        assert_eq!(query(int128, sum, 0), NONE);
-        assert_eq!(query(int32, read, 0), NONE);
-        assert!(query(int32, read, FI_FETCH_ATOMIC).is_ok());
-        assert_eq!(query(int32, cswap, FI_FETCH_ATOMIC), NONE);
-        assert!(query(double, cswap, FI_COMPARE_ATOMIC).is_ok());
-        assert_eq!(query(int32, sum, FI_TAGGED), NONE, "tagged memory");
+        let both = FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC;
+        for flags in [0, FI_FETCH_ATOMIC, FI_COMPARE_ATOMIC, both, FI_TAGGED] {
+            for (datatype, op) in (-1..20).flat_map(|op| (-1..20).map(move |of| (of, op))) {
+                let size = [1, 1, 2, 2, 4, 4, 8, 8, 4, 8].get(datatype as usize);
+                let expected = match (is_supported(datatype, op, flags), size) {
+                    (true, Some(size)) => Ok((*size, MOST_ELEMENT_BYTES / size)),
+                    _ => Err(-libc::EOPNOTSUPP),
+                };
+                assert_eq!(
+                    query(datatype, op, flags),
+                    expected,
+                    "{datatype} {op} {flags:#x}"
+                );
+            }
+        }
     }
 }

@@ -3,11 +3,12 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
+use super::event_queues::EventQueueObject;
 use super::objects::{
     DomainObject, EndpointObject, NONE, Object, Part, PartObject, answer, answer_int, base, fid,
     given, put, room_of, table, with_endpoint, within,
 };
-use super::refusals::{check_flags, refuse};
+use super::refusals::{REMOTE, check_flags, no_remote_counters};
 use super::*;
 use crate::driver::{self, Driver};
 use crate::engine::endpoint::Endpoint;
@@ -106,14 +107,13 @@ unsafe extern "C" fn bind(ep: *mut c_void, other: *mut Fid, flags: u64) -> c_int
     answer_int(|| unsafe {
         let class = given(other)?.fclass;
         if class == FI_CLASS_EQ {
-            return Ok(());
+            let queue = EventQueueObject::of(other.cast(), class)?;
+            let endpoint = EndpointObject::of(ep, FI_CLASS_EP)?;
+            let bound = endpoint.own.events.set(queue.own.bound.clone());
+            return bound.map_err(|_| libc::EINVAL);
         }
         if ![FI_CLASS_AV, FI_CLASS_CQ, FI_CLASS_CNTR].contains(&class) {
             return Err(libc::ENOSYS);
-        }
-        if class == FI_CLASS_CNTR && flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) != 0 {
-            let what = "counters of remote operations (FI_RMA_EVENT)";
-            return Err(refuse(what, libc::ENOSYS));
         }
         let other = PartObject::of(other.cast(), class)?;
         let endpoint = EndpointObject::of(ep, FI_CLASS_EP)?;
@@ -121,7 +121,7 @@ unsafe extern "C" fn bind(ep: *mut c_void, other: *mut Fid, flags: u64) -> c_int
             return Err(libc::EINVAL);
         }
         let slot = other.own.slot;
-        with_endpoint(ep, |endpoint, _| {
+        with_endpoint(ep, |endpoint, shared| {
             let binds = endpoint.binds_mut();
             let is_selective = flags & FI_SELECTIVE_COMPLETION != 0;
             match class {
@@ -135,8 +135,13 @@ unsafe extern "C" fn bind(ep: *mut c_void, other: *mut Fid, flags: u64) -> c_int
                     }
                 }
                 _ => {
-                    let all = [FI_SEND, FI_RECV, FI_READ, FI_WRITE];
-                    for flag in all.into_iter().filter(|flag| flags & flag != 0) {
+                    if flags & REMOTE != 0 && !shared.counts {
+                        return Err(no_remote_counters());
+                    }
+                    let of_messages = [FI_SEND, FI_RECV];
+                    let of_memory = [FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE];
+                    let all = of_messages.into_iter().chain(of_memory);
+                    for flag in all.filter(|flag| flags & flag != 0) {
                         binds.counters.insert(flag, slot);
                     }
                 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use phitwire_client::descriptors::Event;
@@ -32,6 +32,8 @@ pub struct Own {
     waits_by: c_int,
     /// Whether the program may write.
     is_writable: bool,
+    /// Endpoints that are bound to it hold clones.
+    pub bound: Arc<()>,
 }
 
 pub type EventQueueObject = Object<FidSimple, Own>;
@@ -83,8 +85,15 @@ impl Own {
     }
 
     /// Closes the queue: reads that wait end.
+    ///
+    /// # Errors
+    /// `EBUSY` if endpoints are bound to it; `EINTR` if another thread has closed it.
     fn close(&self) -> Result<(), i32> {
-        *self.lock()? = None;
+        let mut queue = self.lock()?;
+        if Arc::strong_count(&self.bound) > 1 {
+            return Err(libc::EBUSY);
+        }
+        queue.take().ok_or(libc::EINTR)?;
         self.event.wake();
         Ok(())
     }
@@ -105,6 +114,7 @@ pub unsafe extern "C" fn open(
             event: Event::new().map_err(errno_of)?,
             waits_by: waiting::checked(attr.map_or(0, |attr| attr.wait_obj))?,
             is_writable: attr.is_some_and(|attr| attr.flags & FI_WRITE != 0),
+            bound: Arc::default(),
         };
         let fid = FidSimple {
             fid: fid(FI_CLASS_EQ, context, &OPS),
@@ -120,7 +130,11 @@ pub unsafe extern "C" fn open(
 
 unsafe extern "C" fn close(fid: *mut c_void) -> c_int {
     // SAFETY: the program closes an event queue, once.
-    answer_int(|| unsafe { EventQueueObject::take(fid, FI_CLASS_EQ)?.own.close() })
+    answer_int(|| unsafe {
+        EventQueueObject::of(fid, FI_CLASS_EQ)?.own.close()?;
+        drop(EventQueueObject::take(fid, FI_CLASS_EQ)?);
+        Ok(())
+    })
 }
 
 unsafe extern "C" fn control(fid: *mut c_void, command: c_int, arg: *mut c_void) -> c_int {

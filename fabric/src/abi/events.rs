@@ -8,8 +8,8 @@ use super::objects::{
     progress, put, table, until, within,
 };
 use super::*;
-use crate::domain::Awaited;
-use crate::engine::shared::{Counter, Entry, Queue, Shared, Why};
+use crate::domain::{Awaited, State};
+use crate::engine::shared::{self, Counter, Entry, Queue, Shared, Why};
 
 const FI_EAVAIL: i32 = 259;
 /// The format of queues that specify none.
@@ -87,12 +87,12 @@ pub unsafe extern "C" fn open_queue(
 
 unsafe extern "C" fn close_queue(fid: *mut c_void) -> c_int {
     answer_int(|| {
+        let remove = |state: &mut State, slot| {
+            state.shared.queues.remove(slot);
+            state.end_waits(Awaited::Queue(slot));
+        };
         // SAFETY: the program closes a queue, once.
-        let own = &unsafe { PartObject::take(fid, FI_CLASS_CQ)? }.own;
-        own.close(|state| {
-            state.shared.queues.remove(own.slot);
-            state.end_waits(Awaited::Queue(own.slot));
-        })
+        unsafe { PartObject::close(fid, FI_CLASS_CQ, shared::Object::Queue, remove) }
     })
 }
 
@@ -314,12 +314,12 @@ pub unsafe extern "C" fn open_counter(
 
 unsafe extern "C" fn close_counter(fid: *mut c_void) -> c_int {
     answer_int(|| {
+        let remove = |state: &mut State, slot| {
+            state.shared.counters.remove(slot);
+            state.end_waits(Awaited::Counter(slot));
+        };
         // SAFETY: the program closes a counter, once.
-        let own = &unsafe { PartObject::take(fid, FI_CLASS_CNTR)? }.own;
-        own.close(|state| {
-            state.shared.counters.remove(own.slot);
-            state.end_waits(Awaited::Counter(own.slot));
-        })
+        unsafe { PartObject::close(fid, FI_CLASS_CNTR, shared::Object::Counter, remove) }
     })
 }
 

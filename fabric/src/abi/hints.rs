@@ -220,7 +220,7 @@ mod tests {
         limits! {
             info.caps: CAPS, CAPS | FI_FENCE;
             info.addr_format: ADDRESS_FORMAT, 1;
-            tx.caps: FI_MSG, FI_RMA_EVENT;
+            tx.caps: FI_RMA_EVENT, FI_TRIGGER;
             tx.op_flags: FI_INJECT | FI_DELIVERY_COMPLETE, FI_COMMIT_COMPLETE;
             tx.op_flags: FI_COMPLETION, FI_MULTI_RECV;
             tx.msg_order: FI_ORDER_SAS, 1 << 1;

@@ -26,8 +26,12 @@ pub const CAPS: u64 = FI_MSG
     | FI_MULTI_RECV
     | FI_LOCAL_COMM
     | FI_REMOTE_COMM
+    | FI_RMA_EVENT
     | FI_SOURCE
     | FI_DIRECTED_RECV;
+/// Capabilities that change how operations are carried out: only for programs that request them.
+const ON_REQUEST: u64 =
+    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_RMA_EVENT;
 const TX_CAPS: u64 = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_SEND;
 const RX_CAPS: u64 = FI_MSG
     | FI_TAGGED
@@ -37,6 +41,7 @@ const RX_CAPS: u64 = FI_MSG
     | FI_REMOTE_READ
     | FI_REMOTE_WRITE
     | FI_MULTI_RECV
+    | FI_RMA_EVENT
     | FI_SOURCE
     | FI_DIRECTED_RECV;
 pub const DOMAIN_CAPS: u64 = FI_LOCAL_COMM | FI_REMOTE_COMM;
@@ -169,13 +174,9 @@ unsafe fn describe(hints: Option<&Info>, place: &Place, version: u32) -> Result<
     let info = library::new_info().ok_or(libc::ENOMEM)?;
     let asked = hints.map_or(0, |hints| hints.caps);
     let caps = match asked {
-        0 => CAPS,
+        0 => CAPS & !FI_RMA_EVENT,
         // Always add the capabilities that cost nothing.
-        asked => {
-            asked
-                | (CAPS
-                    & !(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_MULTI_RECV | FI_DIRECTED_RECV))
-        }
+        asked => asked | (CAPS & !ON_REQUEST),
     };
     info.caps = caps;
     info.addr_format = ADDRESS_FORMAT;
@@ -261,6 +262,8 @@ fn describe_domain(
         Some(0) if version < hints::FI_VERSION_1_5 && asked & (FI_RMA | FI_ATOMIC) != 0 => {
             FI_MR_BASIC
         }
+        // The modes let NICs reach memory, which they do not where peers' operations are counted.
+        Some(_) if asked & FI_RMA_EVENT != 0 => 0,
         Some(mode) => mode & MR_MODES,
         None if asked == 0 => MR_MODES,
         None => 0,
@@ -319,4 +322,24 @@ unsafe extern "C" fn close_fabric(fid: *mut c_void) -> c_int {
         drop(Object::<FidFabric, ()>::take(fid, FI_CLASS_FABRIC)?);
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Programs that count peers' operations choose keys, and addresses from 0.
+    #[test]
+    fn memory_that_nics_do_not_reach_needs_no_mode() {
+        // SAFETY: all fields are numbers and pointers.
+        let [mut hints, mut domain]: [DomainAttr; 2] = unsafe { std::mem::zeroed() };
+        hints.mr_mode = MR_MODES;
+        for (caps, mode) in [(FI_RMA, MR_MODES), (FI_RMA | FI_RMA_EVENT, 0)] {
+            describe_domain(&mut domain, Some(&hints), ((1 << 16) | 17, caps));
+            assert_eq!(domain.mr_mode, mode);
+        }
+        hints.mr_mode = FI_MR_BASIC;
+        describe_domain(&mut domain, Some(&hints), ((1 << 16) | 17, FI_RMA_EVENT));
+        assert_eq!(domain.mr_mode, FI_MR_BASIC);
+    }
 }

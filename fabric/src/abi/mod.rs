@@ -107,6 +107,8 @@ pub const FI_SETOPSFLAG: c_int = 3;
 pub const FI_GETWAIT: c_int = 5;
 pub const FI_ENABLE: c_int = 6;
 pub const FI_QUEUE_WORK: c_int = 11;
+pub const FI_CANCEL_WORK: c_int = 12;
+pub const FI_FLUSH_WORK: c_int = 13;
 pub const FI_GETWAITOBJ: c_int = 16;
 pub const FI_OPT_MIN_MULTI_RECV: c_int = 0;
 

@@ -3,14 +3,14 @@
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::{FI_CLASS_EP, Fid, Ops, Table};
+use super::{FI_CLASS_CNTR, FI_CLASS_EP, Fid, Ops, Table};
 use crate::domain::{Awaited, Domain, State};
 use crate::engine::endpoint::Endpoint;
-use crate::engine::shared::Shared;
+use crate::engine::shared::{self, Shared};
 use crate::place::Place;
 use crate::progress::Progress;
 use crate::wait::WaitObject;
@@ -39,15 +39,16 @@ impl<F, T> Object<F, T> {
     /// The object of a call.
     ///
     /// # Errors
-    /// `EINVAL` for null, and for an object of another class.
+    /// `EINVAL` for null, and for an object of another class or of another provider.
     ///
     /// # Safety
-    /// `fid` is null or an open object, and one of this provider if it has this class.
+    /// `fid` is null or an open object.
     pub unsafe fn of(fid: *const c_void, class: usize) -> Result<Arc<Self>, i32> {
         // SAFETY: guaranteed by the caller.
         unsafe { check(fid, class)? };
         let object = fid.cast::<Self>();
-        // SAFETY: all objects of the class come from `give`, and the program holds a reference.
+        // SAFETY: this provider's objects of the class come from `give`, and the program holds a
+        // reference.
         unsafe {
             Arc::increment_strong_count(object);
             Ok(Arc::from_raw(object))
@@ -70,13 +71,21 @@ impl<F, T> Object<F, T> {
     }
 }
 
+/// The table of operations of this provider's objects, by class. Another provider's objects have
+/// another one, and nothing behind their `Fid` is ours to read.
+static TABLES: [AtomicPtr<c_void>; FI_CLASS_CNTR + 1] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; FI_CLASS_CNTR + 1];
+
 /// # Safety
 /// `fid` is null or an open object.
 unsafe fn check(fid: *const c_void, class: usize) -> Result<(), i32> {
     // SAFETY: guaranteed by the caller; every object begins with its `Fid`.
     let fid = unsafe { fid.cast::<Fid>().as_ref() };
+    let table = TABLES[class].load(Ordering::Relaxed);
     match fid {
-        Some(fid) if fid.fclass == class => Ok(()),
+        Some(fid) if fid.fclass == class && !table.is_null() && fid.ops == table.cast_const() => {
+            Ok(())
+        }
         _ => Err(libc::EINVAL),
     }
 }
@@ -147,6 +156,8 @@ pub struct Part {
     pub waits_by: c_int,
     /// The wait object, once it was needed.
     object: OnceLock<Arc<WaitObject>>,
+    /// Of an endpoint: keeps its event queue open.
+    pub events: OnceLock<Arc<()>>,
     /// Set behind the domain's lock.
     is_closed: AtomicBool,
 }
@@ -159,6 +170,7 @@ impl Part {
             format: 0,
             waits_by: 0,
             object: OnceLock::new(),
+            events: OnceLock::new(),
             is_closed: AtomicBool::new(false),
         }
     }
@@ -182,7 +194,22 @@ impl Part {
 
     /// Closes the part: `call` removes it from the state.
     pub fn close(&self, call: impl FnOnce(&mut State)) -> Result<(), i32> {
+        self.close_unbound(None, call)
+    }
+
+    /// Closes the part, unless endpoints or memory are bound to it as an `object`.
+    ///
+    /// # Errors
+    /// `EBUSY`, and those of [`Self::lock`].
+    fn close_unbound(
+        &self,
+        object: Option<shared::Object>,
+        call: impl FnOnce(&mut State),
+    ) -> Result<(), i32> {
         let mut state = self.lock()?;
+        if object.is_some_and(|object| state.is_bound(object)) {
+            return Err(libc::EBUSY);
+        }
         self.is_closed.store(true, Ordering::Relaxed);
         call(&mut state);
         Ok(())
@@ -213,6 +240,30 @@ pub struct Wait<'a> {
 
 pub type DomainObject = Object<super::FidDomain, DomainOwn>;
 pub type PartObject = Object<super::FidSimple, Part>;
+impl PartObject {
+    /// Closes a queue, counter or vector: `call` removes the slot from the state.
+    ///
+    /// # Errors
+    /// `EBUSY` if endpoints or memory are bound to it: it stays open.
+    ///
+    /// # Safety
+    /// As for [`Object::take`].
+    pub unsafe fn close(
+        fid: *const c_void,
+        class: usize,
+        object: fn(usize) -> shared::Object,
+        call: impl FnOnce(&mut State, usize),
+    ) -> Result<(), i32> {
+        // SAFETY: guaranteed by the caller.
+        let part = &unsafe { Self::of(fid, class)? }.own;
+        let slot = part.slot;
+        part.close_unbound(Some(object(slot)), |state| call(state, slot))?;
+        // SAFETY: guaranteed by the caller; no other call has closed it.
+        drop(unsafe { Self::take(fid, class)? });
+        Ok(())
+    }
+}
+
 pub type EndpointObject = Object<super::FidEp, Part>;
 
 /// Converts the result of a call to libfabric's; catches panics.
@@ -334,12 +385,15 @@ pub const fn base(close: Table, bind: Table, control: Table) -> Ops<6> {
     Ops::new([close, bind, control, NONE, NONE, NONE])
 }
 
-/// The header of an object.
-pub const fn fid(fclass: usize, context: *mut c_void, ops: &'static Ops<6>) -> Fid {
+/// The header of an object. All objects of a class have the same operations.
+pub fn fid(fclass: usize, context: *mut c_void, ops: &'static Ops<6>) -> Fid {
+    let ops = table(ops);
+    let before = TABLES[fclass].swap(ops.cast_mut(), Ordering::Relaxed);
+    debug_assert!(before.is_null() || before.cast_const() == ops, "one table");
     Fid {
         fclass,
         context,
-        ops: std::ptr::from_ref(ops).cast(),
+        ops,
     }
 }
 

@@ -16,7 +16,6 @@ const CAPABILITIES: &Names = &[
     (FI_RMA_PMEM, "FI_RMA_PMEM"),
     (FI_SOURCE_ERR, "FI_SOURCE_ERR"),
     (FI_SHARED_AV, "FI_SHARED_AV"),
-    (FI_RMA_EVENT, "FI_RMA_EVENT"),
     (FI_NAMED_RX_CTX, "FI_NAMED_RX_CTX"),
 ];
 /// Flags of operations, the default ones of an endpoint included.
@@ -36,6 +35,15 @@ fn names_of(bits: u64, names: &Names) -> Vec<&'static str> {
 pub fn refuse(what: &str, errno: i32) -> i32 {
     library::log(&format!("not supported: {what}"));
     errno
+}
+
+/// Flags of counters that count operations of peers.
+pub const REMOTE: u64 = FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+/// Refuses a counter of peers' operations in a domain that does not count them.
+pub fn no_remote_counters() -> i32 {
+    let what = "counters of remote operations in a domain without FI_RMA_EVENT";
+    refuse(what, libc::EOPNOTSUPP)
 }
 
 /// Whether all wanted capabilities are among the `supported` ones; logs the others.
@@ -67,8 +75,8 @@ mod tests {
 
     #[test]
     fn unsupported_bits_have_names() {
-        let caps = FI_MSG | FI_TRIGGER | FI_RMA_EVENT;
-        assert_eq!(names_of(caps, CAPABILITIES), ["FI_TRIGGER", "FI_RMA_EVENT"]);
+        let caps = FI_MSG | FI_TRIGGER | FI_SHARED_AV;
+        assert_eq!(names_of(caps, CAPABILITIES), ["FI_TRIGGER", "FI_SHARED_AV"]);
         assert!(!has(caps, info::CAPS));
         assert!(has(info::CAPS, info::CAPS));
         assert_eq!(check_flags(FI_FENCE), Err(libc::EOPNOTSUPP));

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::objects::{DomainOwn, Object, Part, PartObject, Wait, fid, table, until};
 use super::*;
 use crate::domain::{Awaited, Domain};
+use crate::engine::elements::Form;
 use crate::engine::slots::RECEIVES;
 use crate::fake::Fake;
 use crate::place::Place;
@@ -120,6 +121,27 @@ impl Program {
         }
     }
 
+    /// Requests that operations of peers are counted (`FI_RMA_EVENT`).
+    fn count_peers(&self) {
+        // SAFETY: the domain is open.
+        let object = unsafe { objects::DomainObject::of(self.domain.0, FI_CLASS_DOMAIN) };
+        let object = object.expect("it is one");
+        let mut state = object
+            .own
+            .domain
+            .lock()
+            .expect("no test has failed with it");
+        state.shared.counts = true;
+    }
+
+    fn region(&self, bytes: &mut [u8]) -> Handle {
+        let (at, len) = (bytes.as_mut_ptr().cast(), bytes.len());
+        let access = FI_REMOTE_READ | FI_REMOTE_WRITE;
+        self.opened(|domain, out| unsafe {
+            domains::register(domain, at, len, access, 0, 0, 0, out, null_mut())
+        })
+    }
+
     fn opened(&self, open: impl FnOnce(*mut c_void, *mut *mut c_void) -> c_int) -> Handle {
         let mut out = null_mut();
         assert_eq!(open(self.domain.0, &raw mut out), 0);
@@ -150,6 +172,14 @@ impl Program {
         let info: Info = unsafe { std::mem::zeroed() };
         self.opened(|domain, out| unsafe { endpoints::open(domain, &info, out, null_mut()) })
     }
+}
+
+/// `fi_bind` of any object.
+fn bind(object: Handle, other: Handle, flags: u64) -> c_int {
+    // SAFETY: every object begins with its `Fid`.
+    let bind: Bind = operation(unsafe { (*object.0.cast::<Fid>()).ops }, 1);
+    // SAFETY: both are open.
+    unsafe { bind(object.0, other.0, flags) }
 }
 
 /// Closes an object, of type `T`, on which a thread waits; returns what that thread is answered.
@@ -293,6 +323,24 @@ fn injected_bytes_have_a_limit() {
     assert_eq!(ep.close(), 0);
 }
 
+/// What `fi_query_atomic` does not report is refused before anything else is looked at.
+#[test]
+fn unsupported_atomic_operations_are_refused() {
+    let program = Program::new();
+    let (ep, bytes) = (program.endpoint(), [0_u8; 32]);
+    // SAFETY: it is an endpoint.
+    let inject: InjectAtomic = operation(unsafe { (*ep.at().cast::<FidEp>()).atomic }, 3);
+    for (datatype, op) in (-1..20).flat_map(|op| (-1..20).map(move |of| (of, op))) {
+        let found = domains::elements_of(datatype, op, Form::Write);
+        // There is no address vector: what is supported fails later.
+        let errno = found.map_or(libc::EOPNOTSUPP, |_| libc::EINVAL);
+        // SAFETY: the memory is that of the longest element.
+        let begun = unsafe { inject(ep.at(), bytes.as_ptr().cast(), 1, 0, 0, 0, datatype, op) };
+        assert_eq!(begun, -(errno as isize), "{datatype} {op}");
+    }
+    assert_eq!(ep.close(), 0);
+}
+
 #[test]
 fn objects_of_other_classes_are_refused() {
     let program = Program::new();
@@ -343,4 +391,154 @@ fn objects_of_other_classes_are_refused() {
     for object in [ep, queue, vector, counter, events, foreign] {
         assert_eq!(object.close(), 0);
     }
+}
+
+#[test]
+fn operations_of_peers_are_counted_on_request() {
+    let program = Program::new();
+    let mut bytes = [0; 64];
+    let (ep, counter) = (program.endpoint(), program.counter());
+    let region = program.region(&mut bytes);
+    for object in [ep, region] {
+        let bound = bind(object, counter, FI_REMOTE_WRITE);
+        assert_eq!(bound, -libc::EOPNOTSUPP, "it was not requested");
+    }
+    program.count_peers();
+    for object in [ep, region] {
+        assert_eq!(bind(object, counter, FI_REMOTE_WRITE | FI_REMOTE_READ), 0);
+    }
+    assert_eq!(bind(region, counter, FI_SEND), -libc::EINVAL);
+    assert_eq!(
+        bind(region, program.queue(), FI_REMOTE_WRITE),
+        -libc::EINVAL
+    );
+    assert_eq!(bind(region, ep, 0), 0);
+    let other = Program::new();
+    other.count_peers();
+    let foreign = other.counter();
+    assert_eq!(bind(region, foreign, FI_REMOTE_WRITE), -libc::EINVAL);
+    for object in [region, ep, counter, foreign] {
+        assert_eq!(object.close(), 0);
+    }
+}
+
+/// Objects of other providers have the classes and none of the contents of this one's.
+#[test]
+fn objects_of_other_providers_are_refused() {
+    static OPS: Ops<6> = Ops::new([null(); 6]);
+    let program = Program::new();
+    let mut bytes = [0; 64];
+    let (ep, events, region) = (
+        program.endpoint(),
+        program.events(),
+        program.region(&mut bytes),
+    );
+    let own = [program.queue(), program.counter(), program.vector()];
+    let invalid = -libc::EINVAL;
+    // Only the header is there: a read beyond it is out of bounds.
+    let foreign = |fclass: usize, ops: Table| {
+        let context = null_mut();
+        let fid = Box::leak(Box::new(Fid {
+            fclass,
+            context,
+            ops,
+        }));
+        Handle(std::ptr::from_mut(fid).cast())
+    };
+    let classes = [FI_CLASS_EQ, FI_CLASS_CQ, FI_CLASS_CNTR, FI_CLASS_AV];
+    for class in classes {
+        for ops in [table(&OPS), null()] {
+            let other = foreign(class, ops);
+            assert_eq!(bind(ep, other, FI_SEND), invalid, "class {class}");
+            assert_eq!(
+                bind(region, other, FI_REMOTE_WRITE),
+                invalid,
+                "class {class}"
+            );
+            assert_eq!(other.trywait(), invalid, "class {class}");
+            for object in own.into_iter().chain([events]) {
+                // SAFETY: every object begins with its `Fid`.
+                let close: Close = operation(unsafe { (*object.0.cast::<Fid>()).ops }, 0);
+                // SAFETY: the header is valid.
+                assert_eq!(unsafe { close(other.at()) }, invalid, "class {class}");
+            }
+        }
+    }
+    assert_eq!(bind(region, foreign(FI_CLASS_EP, table(&OPS)), 0), invalid);
+    let domain = foreign(FI_CLASS_DOMAIN, table(&OPS)).at();
+    let mut out = null_mut();
+    // SAFETY: the header is valid, and so is the result.
+    let opened = unsafe {
+        let info: Info = std::mem::zeroed();
+        [
+            endpoints::open(domain, &info, &raw mut out, null_mut()),
+            events::open_queue(domain, null_mut(), &raw mut out, null_mut()),
+            events::open_counter(domain, null(), &raw mut out, null_mut()),
+            vectors::open(domain, null_mut(), &raw mut out, null_mut()),
+            domains::register(domain, null(), 0, 0, 0, 0, 0, &raw mut out, null_mut()),
+        ]
+    };
+    assert_eq!(opened, [invalid; 5]);
+    for object in [ep, events, region].into_iter().chain(own) {
+        assert_eq!(object.close(), 0);
+    }
+}
+
+#[test]
+fn what_others_are_bound_to_stays_open() {
+    let program = Program::new();
+    program.count_peers();
+    let mut bytes = [0; 64];
+    let (ep, region) = (program.endpoint(), program.region(&mut bytes));
+    let (queue, vector, events) = (program.queue(), program.vector(), program.events());
+    let (counter, of_memory) = (program.counter(), program.counter());
+    assert_eq!(bind(ep, queue, FI_SEND), 0);
+    assert_eq!(bind(ep, vector, 0), 0);
+    assert_eq!(bind(ep, events, 0), 0);
+    assert_eq!(bind(ep, counter, FI_RECV), 0);
+    assert_eq!(bind(region, of_memory, FI_REMOTE_WRITE), 0);
+    for object in [queue, vector, events, counter, of_memory] {
+        assert_eq!(object.close(), -libc::EBUSY);
+    }
+    assert_eq!(queue.sread(0, 0), -(libc::EAGAIN as isize), "it is open");
+    assert_eq!(region.close(), 0);
+    assert_eq!(of_memory.close(), 0);
+    assert_eq!(counter.close(), -libc::EBUSY);
+    assert_eq!(ep.close(), 0);
+    for object in [queue, vector, events, counter] {
+        assert_eq!(object.close(), 0);
+    }
+}
+
+/// Triggered operations are refused with an error of their own, and a line in the log.
+#[test]
+fn triggered_operations_are_refused() {
+    type Control = unsafe extern "C" fn(Fids, c_int, *mut c_void) -> c_int;
+    let program = Program::new();
+    let (ep, from) = (program.endpoint(), [0_u8; 8]);
+    let iov = Iovec {
+        base: from.as_ptr().cast_mut().cast(),
+        len: from.len(),
+    };
+    let msg = Msg {
+        msg_iov: &raw const iov,
+        desc: null_mut(),
+        iov_count: 1,
+        addr: 0,
+        context: null_mut(),
+        data: 0,
+    };
+    let table = domains::OPS.calls[2];
+    // SAFETY: it is the third operation of a domain, and the call reads no argument.
+    let control: Control = unsafe { std::mem::transmute(table) };
+    // SAFETY: the objects are open, and the message is valid.
+    unsafe {
+        let work = [FI_QUEUE_WORK, FI_CANCEL_WORK, FI_FLUSH_WORK];
+        let refused = work.map(|command| control(program.domain.at(), command, null_mut()));
+        assert_eq!(refused, [-libc::ENOSYS; 3]);
+        let send: SendMsg = operation((*ep.at().cast::<FidEp>()).msg, 5);
+        let sent = send(ep.at(), &raw const msg, FI_TRIGGER);
+        assert_eq!(sent, -(libc::EOPNOTSUPP as isize));
+    }
+    assert_eq!(ep.close(), 0);
 }

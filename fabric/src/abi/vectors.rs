@@ -8,7 +8,8 @@ use super::objects::{
 };
 use super::refusals::refuse;
 use super::*;
-use crate::engine::shared::Vector;
+use crate::domain::State;
+use crate::engine::shared::{self, Vector};
 use crate::engine::wire::Address;
 
 static OPS: Ops<6> = base(close as Table, bind_nothing as Table, NONE);
@@ -65,11 +66,9 @@ pub unsafe extern "C" fn open(
 
 unsafe extern "C" fn close(fid: *mut c_void) -> c_int {
     answer_int(|| {
+        let remove = |state: &mut State, slot| drop(state.shared.vectors.remove(slot));
         // SAFETY: the program closes a vector, once.
-        let own = &unsafe { PartObject::take(fid, FI_CLASS_AV)? }.own;
-        own.close(|state| {
-            state.shared.vectors.remove(own.slot);
-        })
+        unsafe { PartObject::close(fid, FI_CLASS_AV, shared::Object::Vector, remove) }
     })
 }
 

@@ -220,6 +220,22 @@ fn waiters_that_share_an_object_are_woken() {
     assert!(one.is_readable());
 }
 
+/// A thread that ends without a further call leaves no waiter behind, however many do so.
+#[test]
+fn waiters_of_threads_that_ended_are_removed() {
+    let fake = Fake::start(2);
+    let [one, _two] = two(&fake);
+    for _ in 0..3 {
+        std::thread::scope(|scope| scope.spawn(|| one.prepare()).join().expect("no panic"));
+        assert_eq!(one.state().waiters.len(), 1);
+    }
+    let waiter = one.state().waiters[0].object.clone();
+    waiter.clear();
+    one.state().leave(Awaited::Work);
+    assert!(one.state().waiters.is_empty());
+    assert!(one.is_readable(), "another thread may sleep on it");
+}
+
 /// The NIC's process also holds the descriptors of an endpoint.
 #[test]
 fn a_full_domain_watches_no_endpoint_that_it_refuses() {

@@ -23,7 +23,7 @@ impl Amo {
     }
 }
 
-/// The element with this index, of four or eight bytes; 0 beyond the end.
+/// The element with this index, of one to eight bytes; 0 beyond the end.
 pub(super) fn word_at(bytes: &[u8], element: usize, size: usize) -> u64 {
     debug_assert!(size <= 8, "elements are words");
     let mut word = [0; 8];
@@ -72,7 +72,9 @@ pub(super) fn amo_of(
     Some((op, [operand, 0]))
 }
 
-/// Whether the NIC has an equivalent of a libfabric operation.
+/// Whether the NIC has an equivalent of a libfabric operation, on its words of four and eight
+/// bytes.
 pub(super) fn is_amo(datatype: u8, op: u8) -> bool {
-    amo_of(datatype, op, 0, 0).is_some()
+    let is_word = elements::size_of_type(datatype).is_some_and(|size| size >= 4);
+    is_word && amo_of(datatype, op, 0, 0).is_some()
 }

@@ -1,10 +1,12 @@
-//! Atomic operations on registered memory, with elements of four and eight bytes.
+//! Atomic operations on registered memory, with elements of one to eight bytes.
 
 use crate::memory::Bytes;
 
 /// Bytes of an element of a libfabric type; `None` if atomic operations do not support the type.
 pub const fn size_of_type(datatype: u8) -> Option<usize> {
     match datatype {
+        0 | 1 => Some(1),
+        2 | 3 => Some(2),
         4 | 5 | 8 => Some(4),
         6 | 7 | 9 => Some(8),
         _ => None,
@@ -44,9 +46,8 @@ pub const fn is_valid(datatype: u8, op: u8, form: Form) -> bool {
 }
 
 macro_rules! element {
-    ($old:ident, $new:ident, $compare:ident, $op:ident, $type:ty, $bits:expr) => {{
-        let zero = <$type>::default();
-        let one = (1 as u8).into();
+    ($old:ident, $new:ident, $compare:ident, $op:ident, $type:ty, $one:expr, $bits:expr) => {{
+        let (zero, one) = (<$type>::default(), $one);
         let truth = |is: bool| if is { one } else { zero };
         let swap = |is: bool| if is { $new } else { $old };
         match $op {
@@ -92,7 +93,7 @@ macro_rules! integer {
                 MSWAP => (new & mask) | (old & !mask),
                 _ => old,
             };
-            element!(old, new, compare, op, $type, bits)
+            element!(old, new, compare, op, $type, 1, bits)
         }
     };
 }
@@ -105,11 +106,15 @@ macro_rules! float {
                 3 => old * new,
                 _ => old,
             };
-            element!(old, new, compare, op, $type, sums)
+            element!(old, new, compare, op, $type, 1.0, sums)
         }
     };
 }
 
+integer!(of_i8, i8);
+integer!(of_u8, u8);
+integer!(of_i16, i16);
+integer!(of_u16, u16);
 integer!(of_i32, i32);
 integer!(of_u32, u32);
 integer!(of_i64, i64);
@@ -120,18 +125,22 @@ float!(of_f64, f64);
 /// Applies `op` to `old`, `operand` and `compare`, each in the lower bytes of a word.
 pub fn one(datatype: u8, op: u8, [old, operand, compare]: [u64; 3]) -> u64 {
     macro_rules! narrow {
-        ($one:ident, $of:expr, $bits:expr) => {
+        ($one:ident, $word:ty, $of:expr, $bits:expr) => {
             $bits($one(
-                $of(old as u32),
-                $of(operand as u32),
-                $of(compare as u32),
+                $of(old as $word),
+                $of(operand as $word),
+                $of(compare as $word),
                 op,
             ))
             .into()
         };
     }
     match datatype {
-        4 => narrow!(of_i32, u32::cast_signed, i32::cast_unsigned),
+        0 => narrow!(of_i8, u8, u8::cast_signed, i8::cast_unsigned),
+        1 => of_u8(old as u8, operand as u8, compare as u8, op).into(),
+        2 => narrow!(of_i16, u16, u16::cast_signed, i16::cast_unsigned),
+        3 => of_u16(old as u16, operand as u16, compare as u16, op).into(),
+        4 => narrow!(of_i32, u32, u32::cast_signed, i32::cast_unsigned),
         5 => of_u32(old as u32, operand as u32, compare as u32, op).into(),
         6 => of_i64(
             old.cast_signed(),
@@ -141,7 +150,7 @@ pub fn one(datatype: u8, op: u8, [old, operand, compare]: [u64; 3]) -> u64 {
         )
         .cast_unsigned(),
         7 => of_u64(old, operand, compare, op),
-        8 => narrow!(of_f32, f32::from_bits, f32::to_bits),
+        8 => narrow!(of_f32, u32, f32::from_bits, f32::to_bits),
         9 => of_f64(
             f64::from_bits(old),
             f64::from_bits(operand),
@@ -175,6 +184,10 @@ pub fn change(target: &Bytes, datatype: u8, op: u8, operands: &[u8], compare: &[
         };
     }
     match datatype {
+        0 => all!(i8, of_i8),
+        1 => all!(u8, of_u8),
+        2 => all!(i16, of_i16),
+        3 => all!(u16, of_u16),
         4 => all!(i32, of_i32),
         5 => all!(u32, of_u32),
         6 => all!(i64, of_i64),
@@ -221,6 +234,7 @@ mod tests {
         assert!(!is_valid(7, READ, Form::Write));
         assert!(is_valid(7, READ, Form::Fetch));
         assert!(is_valid(7, CSWAP, Form::Compare));
-        assert!(!is_valid(0, 2, Form::Write), "one byte");
+        assert!(!is_valid(10, 2, Form::Write), "complex");
+        assert!(!is_valid(7, 19, Form::Compare), "FI_DIFF");
     }
 }

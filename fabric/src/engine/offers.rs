@@ -14,6 +14,7 @@ use super::ranges::{Opened, Ranges, Readers};
 use super::shared::{Entry, Failure, Shared, Why};
 use super::slots::{self, STAGES, STAGES_AT};
 use super::wire::{Head, IN_PLACE, Kind, PART};
+use crate::flags::FI_REMOTE_READ;
 use crate::memory::Pieces;
 
 /// Maximum number of staged parts of one matched transfer.
@@ -373,8 +374,12 @@ impl Offer {
     }
 
     fn complete(&self, core: &Core, shared: &mut Shared, failed: bool) {
-        let Source::Program(op) = self.source else {
-            return;
+        let op = match self.source {
+            Source::Program(op) => op,
+            Source::Region(key) if !failed => {
+                return shared.accessed(&core.binds, key, FI_REMOTE_READ);
+            }
+            Source::Region(_) => return,
         };
         let entry = Entry {
             len: self.head.len as usize,

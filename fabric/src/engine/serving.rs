@@ -60,8 +60,10 @@ impl Serving {
         }
     }
 
-    /// Reports a peer's completed write into this program's memory, if the peer requests that.
+    /// Counts a peer's completed write into this program's memory, and reports it if the peer
+    /// requests that.
     pub(super) fn written(&self, core: &Core, shared: &mut Shared, peer: usize, head: &Head) {
+        shared.accessed(&core.binds, head.key, FI_REMOTE_WRITE);
         if head.has_data {
             let op = Op {
                 context: 0,
@@ -81,7 +83,7 @@ impl Serving {
     }
 
     /// Handles a peer's read.
-    pub(super) fn read(&self, core: &mut Core, shared: &Shared, peer: usize, head: &Head) {
+    pub(super) fn read(&self, core: &mut Core, shared: &mut Shared, peer: usize, head: &Head) {
         match shared.region(head.key, head.tag, head.len, FI_REMOTE_READ) {
             None => answer(core, peer, head.id, true),
             Some(memory) if memory.len() > MOST_EAGER => {
@@ -90,7 +92,10 @@ impl Serving {
                     Action::Offer(peer, reply, Pieces::One(memory), Source::Region(head.key));
                 core.actions.push_back(offer);
             }
-            Some(memory) => answer_with(core, peer, head.id, memory.with(<[u8]>::to_vec)),
+            Some(memory) => {
+                shared.accessed(&core.binds, head.key, FI_REMOTE_READ);
+                answer_with(core, peer, head.id, memory.with(<[u8]>::to_vec));
+            }
         }
     }
 
@@ -98,7 +103,7 @@ impl Serving {
     pub(super) fn change(
         &mut self,
         core: &mut Core,
-        shared: &Shared,
+        shared: &mut Shared,
         peer: usize,
         (head, payload): (Head, Vec<u8>),
     ) {
@@ -117,16 +122,20 @@ impl Serving {
             return answer(core, peer, head.id, true);
         };
         let (operands, compare) = payload.split_at(bytes.min(payload.len()));
-        if let Some(reach) = shared.reach(head.key) {
-            let service = Service::new(peer, &head, &memory, operands, compare);
-            return self.begin(core, service, (&memory, reach));
+        let reach = shared.reach(head.key);
+        if head.op == elements::READ && (size < 4 || reach.is_none()) {
+            // A read needs no swap, which read-only memory would refuse.
+            return changed(core, shared, peer, &head, memory.with(<[u8]>::to_vec));
+        }
+        if let Some(reach) = reach {
+            return match Service::new(peer, &head, &memory, operands, compare) {
+                Some(service) => self.begin(core, service, (&memory, reach)),
+                None => answer(core, peer, head.id, true),
+            };
         }
         let old = elements::change(&memory, head.datatype, head.op, operands, compare);
         debug_assert_eq!(old.len(), bytes, "as many old elements as new ones");
-        match head.fetch {
-            true => answer_with(core, peer, head.id, old),
-            false => answer(core, peer, head.id, false),
-        }
+        changed(core, shared, peer, &head, old);
     }
 
     /// Has the NIC carry out a request on memory that NICs reach too.
@@ -134,7 +143,7 @@ impl Serving {
         let at = Remote {
             processor: core.address.processor,
             handle: reach.handle,
-            offset: memory.address() - reach.base,
+            offset: memory.address() - reach.base - service.shift() as u64,
         };
         let target = Target {
             peer: core.peers.own(),
@@ -150,20 +159,35 @@ impl Serving {
     pub(super) fn served(
         &mut self,
         core: &mut Core,
-        shared: &Shared,
+        shared: &mut Shared,
         service: Service,
         failed: bool,
     ) {
         let (peer, head) = (service.peer(), *service.head());
         let waiting = self.under_way.remove(&peer);
         debug_assert!(waiting.is_some(), "a request is served once");
-        match failed || !head.fetch {
-            true => answer(core, peer, head.id, failed),
-            false => answer_with(core, peer, head.id, service.into_old()),
+        match failed {
+            true => answer(core, peer, head.id, true),
+            false => changed(core, shared, peer, &head, service.into_old()),
         }
         for request in waiting.unwrap_or_default() {
             self.change(core, shared, peer, request);
         }
+    }
+}
+
+/// Counts and answers an atomic request that has been carried out. One that fetches and changes
+/// counts as both: OpenSHMEM waits for changes by counters of writes.
+fn changed(core: &mut Core, shared: &mut Shared, peer: usize, head: &Head, old: Vec<u8>) {
+    let flags = match (head.fetch, head.op == elements::READ) {
+        (true, true) => FI_REMOTE_READ,
+        (true, false) => FI_REMOTE_READ | FI_REMOTE_WRITE,
+        (false, _) => FI_REMOTE_WRITE,
+    };
+    shared.accessed(&core.binds, head.key, flags);
+    match head.fetch {
+        true => answer_with(core, peer, head.id, old),
+        false => answer(core, peer, head.id, false),
     }
 }
 

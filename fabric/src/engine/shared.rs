@@ -1,7 +1,7 @@
 //! State shared by the endpoints of a domain: completion queues, counters, address vectors,
 //! registered memory.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::reach::{NO_HANDLE, Reach, SERIALS};
 use super::slots::Slab;
@@ -170,6 +170,9 @@ pub struct Region {
     pub base: u64,
     /// How NICs reach the memory, if they do.
     pub open: Option<Open>,
+    /// Counters of peers' operations on the memory, each with its flag: `FI_REMOTE_READ` or
+    /// `FI_REMOTE_WRITE`.
+    pub counters: Vec<(u64, usize)>,
 }
 
 /// Memory that is open to NICs.
@@ -193,6 +196,14 @@ pub struct Note {
     pub head: Head,
 }
 
+/// An object of a domain, by slot, that endpoints and memory are bound to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Object {
+    Queue(usize),
+    Counter(usize),
+    Vector(usize),
+}
+
 /// The objects that an endpoint is bound to.
 #[derive(Clone, Debug, Default)]
 pub struct Binds {
@@ -204,6 +215,20 @@ pub struct Binds {
     pub receive: Option<(usize, bool)>,
     /// Counters by flag.
     pub counters: BTreeMap<u64, usize>,
+}
+
+impl Binds {
+    /// Whether an object is among them.
+    pub fn has(&self, object: Object) -> bool {
+        match object {
+            Object::Queue(slot) => [self.transmit, self.receive]
+                .into_iter()
+                .flatten()
+                .any(|(bound, _)| bound == slot),
+            Object::Counter(slot) => self.counters.values().any(|&bound| bound == slot),
+            Object::Vector(slot) => self.vector == Some(slot),
+        }
+    }
 }
 
 /// The completion attributes of an operation.
@@ -234,7 +259,7 @@ impl Op {
     }
 
     const fn direction(&self) -> u64 {
-        self.flags & (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_WRITE)
+        self.flags & (FI_SEND | FI_RECV | FI_READ | FI_WRITE)
     }
 }
 
@@ -246,6 +271,9 @@ pub struct Shared {
     pub counters: Slab<Counter>,
     /// Address vectors.
     pub vectors: Slab<Vector>,
+    /// Whether operations of peers are counted (`FI_RMA_EVENT`). NICs do not report them, so the
+    /// program carries them out: its memory is not opened to NICs.
+    pub counts: bool,
     /// Registered memory by key.
     pub regions: HashMap<u64, Region>,
     /// The next key to assign.
@@ -263,6 +291,7 @@ impl Default for Shared {
             queues: Slab::new(MOST_OBJECTS),
             counters: Slab::new(MOST_OBJECTS),
             vectors: Slab::new(MOST_OBJECTS),
+            counts: false,
             regions: HashMap::new(),
             next_key: 1,
             renewed: HashSet::new(),
@@ -322,6 +351,28 @@ impl Shared {
             };
             queue.errors.push_back((entry, failure, over));
         }
+    }
+
+    /// Counts a peer's operation on the memory of a key, once for each counter: `flags` are
+    /// `FI_REMOTE_READ`, `FI_REMOTE_WRITE` or both.
+    pub(super) fn accessed(&mut self, binds: &Binds, key: u64, flags: u64) {
+        let region = self.regions.get(&key);
+        let of_region = region.into_iter().flat_map(|region| &region.counters);
+        let of_endpoint = binds.counters.iter().map(|(&flag, &slot)| (flag, slot));
+        let all = of_endpoint.chain(of_region.copied());
+        let counting = all.filter(|(flag, _)| flag & flags != 0);
+        let slots: BTreeSet<_> = counting.map(|(_, slot)| slot).collect();
+        for slot in slots {
+            if let Some(counter) = self.counters.get_mut(slot) {
+                counter.value += 1;
+            }
+        }
+    }
+
+    /// Whether an object counts operations on registered memory.
+    pub fn counts_by(&self, object: Object) -> bool {
+        let mut counters = self.regions.values().flat_map(|region| &region.counters);
+        counters.any(|&(_, slot)| object == Object::Counter(slot))
     }
 
     /// Where NICs find the memory of a key, if they reach it.

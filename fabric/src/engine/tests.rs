@@ -1,5 +1,7 @@
 //! Endpoints over a network in virtual time.
 
+mod atomics;
+mod counted;
 mod delivery;
 mod domains;
 mod liveness;
@@ -354,6 +356,7 @@ fn memory_is_written_read_and_changed() {
         access,
         base,
         open: None,
+        counters: Vec::new(),
     };
     net.nodes[1].shared.regions.insert(11, region);
     let far = |address| Far {

@@ -179,6 +179,7 @@ fn memory_that_is_closed_is_not_read_in_place() {
         access: FI_REMOTE_READ,
         base: 0,
         open: None,
+        counters: Vec::new(),
     };
     let net = &mut opened.net;
     let handles = net.open_handles(1);

@@ -47,6 +47,7 @@ impl Opened {
                 reach,
                 by: Some(net.nodes[opener].endpoint.address()),
             }),
+            counters: Vec::new(),
         };
         net.nodes[1].shared.regions.insert(key, opened);
         Self {
@@ -162,6 +163,7 @@ fn with_a_long_read() -> Network {
         access: FI_REMOTE_READ,
         base: 0,
         open: None,
+        counters: Vec::new(),
     };
     net.nodes[1].shared.regions.insert(11, region);
     let far = Far {

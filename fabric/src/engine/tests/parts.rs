@@ -262,6 +262,7 @@ fn memory_without_a_handle_is_opened_as_soon_as_there_is_one() {
             reach: Reach { handle, base },
             by: Some(core.address),
         }),
+        counters: Vec::new(),
     };
     shared.regions.insert(9, region);
     let mut renewal = Renewal::default();
@@ -433,6 +434,7 @@ fn keys_of_renewed_memory_do_not_recur() {
                 reach,
                 by: Some(core.address),
             }),
+            counters: Vec::new(),
         };
         shared.regions.insert(key, region);
         keys.push(key);

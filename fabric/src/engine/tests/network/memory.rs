@@ -71,9 +71,35 @@ impl Network {
             AtomicOp::Swap => a,
             AtomicOp::CompareSwap if old == a => b,
             AtomicOp::CompareSwap => old,
-            _ => return Err(Status::Unsupported),
+            AtomicOp::And => old & a,
+            AtomicOp::AndXor => (old & a) ^ b,
+            _ => compared(op, width, old, a),
         };
         self.store(owner, local, &new.to_le_bytes()[..width.bytes()])?;
         Ok(old)
+    }
+}
+
+/// The operations that depend on the meaning of the bits.
+fn compared(op: AtomicOp, width: Width, old: u64, a: u64) -> u64 {
+    let (is_min, is_max) = (
+        matches!(op, AtomicOp::SignedMin | AtomicOp::FloatMin),
+        matches!(op, AtomicOp::SignedMax | AtomicOp::FloatMax),
+    );
+    let choose = |is_less: bool| if is_less == is_min { a } else { old };
+    let is_float = !matches!(op, AtomicOp::SignedMin | AtomicOp::SignedMax);
+    let float = |bits: u64| match width {
+        Width::Bits32 => f64::from(f32::from_bits(bits as u32)),
+        Width::Bits64 => f64::from_bits(bits),
+    };
+    let signed = |bits: u64| match width {
+        Width::Bits32 => i64::from((bits as u32).cast_signed()),
+        Width::Bits64 => bits.cast_signed(),
+    };
+    match (is_min || is_max, is_float, width) {
+        (true, true, _) => choose(float(a) < float(old)),
+        (true, false, _) => choose(signed(a) < signed(old)),
+        (false, _, Width::Bits32) => ((float(old) + float(a)) as f32).to_bits().into(),
+        (false, _, Width::Bits64) => (float(old) + float(a)).to_bits(),
     }
 }

@@ -459,6 +459,7 @@ impl Plan {
             access,
             base: bytes.address(),
             open: opened.map(|(_, open)| open),
+            counters: Vec::new(),
         };
         shared.regions.insert(key, region);
         Ok(key)
