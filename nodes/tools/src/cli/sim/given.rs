@@ -113,8 +113,10 @@ fn typed(text: &str) -> Value {
     let whole = text.parse::<u64>().ok().map(Value::from);
     let real = || text.parse::<f64>().ok().map(Value::from);
     let number = whole.or_else(real);
-    let number = number.filter(|number| number.to_string() == text);
-    number.unwrap_or_else(|| text.into())
+    match number {
+        Some(number) if format!("{number}") == text => number,
+        _ => text.into(),
+    }
 }
 
 impl GivenOptions {
