@@ -4,8 +4,8 @@ use super::config::LinkProfile;
 use super::round_trip::RoundTrip;
 use crate::time::{Duration, Time};
 
-/// After more unanswered probes, acknowledgements show how long the peer was suspended, not how long
-/// the path is. On a long path, the doubled timeouts leave time for a later measurement.
+/// After more unanswered probes, acknowledgements show how long the peer was suspended, not how
+/// long the path is. On a long path, the doubled timeouts leave time for a later measurement.
 const MEASURED_PROBES: u32 = 4;
 
 /// Transmit lanes, and the timers for what the peer owes.
