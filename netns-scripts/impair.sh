@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # impair.sh [--lab NAME] LINK clear | show | NETEM-ARGUMENTS...      impairs links in both directions
-# impair.sh [--lab NAME] --nft LINK loss P%                          without netem: loss only
+# impair.sh [--lab NAME] --nft LINK loss P%                          loss by nftables, even if there is netem
 # impair.sh --kernel                                                 lists what this kernel supports: netem, nft
 #
 #   impair.sh all delay 2ms 1ms loss 5%       impair.sh router0:p33 loss gemodel 1% 20%
@@ -8,7 +8,8 @@
 #
 # LINK is all, a link id, NODE:PORT, NODE-NODE (every link between the two) or NODE (every link of the node); the
 # remaining arguments are those of `tc qdisc ... netem`, verbatim, and replace any earlier impairment of the link.
-# Status 4 if the kernel has no netem or, with --nft, if its nftables cannot drop frames at random.
+# Without netem in the kernel, `loss P%` alone uses nftables; anything else ends with status 4 and the command that runs
+# the lab in user-mode Linux. Status 4 also if nftables is needed and cannot drop frames at random.
 #
 # Loss acts on single frames. A burst that a process hands over in one piece (UDP segmentation offload) would pass a
 # qdisc in one piece, and netem would drop all of it: processes detect netem on their interfaces and send frames one by
@@ -176,13 +177,47 @@ show_links() {
 
 # ---- Commands -----------------------------------------------------------------------------------
 
+is_pure_loss() { [[ $# == 2 && $1 == loss && $2 =~ ^([0-9]+)(\.([0-9]{1,4}))?%$ ]]; }
+
 per_million() {
-    [[ $1 == loss && $2 =~ ^([0-9]+)(\.([0-9]{1,4}))?%$ && $# == 2 ]] \
+    is_pure_loss "$@" \
         || phw_bad_call "--nft supports only 'loss P%' (up to four decimals), not '$*'"
     local decimals=${BASH_REMATCH[3]}0000
     local value=$(( 10#${BASH_REMATCH[1]}${decimals:0:4} ))
     (( value <= 1000000 )) || phw_bad_call "loss must be at most 100 %, not $2"
     printf '%s\n' "$value"
+}
+
+# lose_by_nft loss P%: replaces the impairment of the links by loss with nftables.
+lose_by_nft() {
+    local lost
+    lost=$(per_million "$@")
+    phw_need nft:nftables
+    phw_has_nft_loss || phw_skip "the nftables of kernel $(uname -r) cannot drop frames at random"
+    look
+    clear_ends
+    nft_ends "$lost" || { clear_ends; phw_die "nftables rejected the impairment"; }
+}
+
+# with_netem IMPAIRMENT...: prints the command that runs this lab with the impairment in user-mode Linux.
+with_netem() {
+    local topology=$PHW_LAB_TOPOLOGY rate=phitwire-msgrate here='' up=() command
+    # Scripts and binaries outside the PATH need their directories.
+    [[ $(command -v with-netem.sh) -ef $PHW_SCRIPTS/with-netem.sh ]] || here=${0%"${0##*/}"}
+    command -v "$rate" >/dev/null || rate=$PHITWIRE_BIN_DIR/$rate
+    case $topology in
+        "$PHW_SCRIPTS"/topologies/*) topology=${topology##*/} topology=${topology%.toml} ;;
+        # User-mode Linux does not see the lab's directory.
+        "$(phw_lab_dir "$lab")"/*)
+            printf '  cp %q %q\n' "$(phw_lab_dir "$lab")/topology.toml" "$lab.toml"
+            topology=$lab.toml ;;
+    esac
+    [[ $PHW_LAB_LINK == udp ]] || up+=(--link "$PHW_LAB_LINK")
+    (( PHW_LAB_MTU == 1500 )) || up+=(--mtu "$PHW_LAB_MTU")
+    command="$(printf '%q ' "${here}up.sh" "$topology" --lab "$lab" "${up[@]}")&& "
+    command+="$(printf '%q ' "${here}impair.sh" --lab "$lab" "$which" "$@")&& $(printf '%q ' "$rate" --lab "$lab")"
+    command="${command% }; $(printf '%q ' "${here}down.sh" --lab)$lab"
+    printf '  %q bash -c %s\n' "${here}with-netem.sh" "${command@Q}"
 }
 
 phw_check_lab "$lab"
@@ -209,28 +244,31 @@ case $1 in
 esac
 
 if (( nft )); then
-    lost=$(per_million "$@")
-    phw_need nft:nftables
-    phw_has_nft_loss || phw_skip "the nftables of kernel $(uname -r) cannot drop frames at random"
-    look
-    clear_ends
-    nft_ends "$lost" || { clear_ends; phw_die "nftables rejected the impairment"; }
+    lose_by_nft "$@"
     exit 0
 fi
 
-clear_nft
 impaired="${plain}qdisc replace dev DEV root netem $*"
-! each_end "$impaired" 2>/dev/null || exit 0
+if each_end "$impaired" 2>/dev/null; then
+    clear_nft
+    exit 0
+fi
 look
 if ! error=$(each_end "$impaired" 2>&1); then
-    clear_ends
     if ! phw_has_netem; then
-        phw_note "this kernel has no netem. Alternatives:"
-        phw_note "  with-netem.sh COMMAND...    run the lab in user-mode Linux, which has netem"
-        phw_note "  impair.sh --nft $which loss P%    drop frames with nftables; loss only"
+        each_end "${plain}qdisc del dev DEV root"
+        if is_pure_loss "$@"; then
+            lose_by_nft "$@"
+            phw_note "this kernel has no netem: nftables drops $2 of the frames"
+            exit 0
+        fi
+        phw_note "this kernel has no netem, and nftables does only 'loss P%'. In user-mode Linux, with netem:"
+        with_netem "$@" >&2
         phw_skip "no sch_netem in kernel $(uname -r)"
     fi
+    clear_ends
     phw_note "tc rejected 'netem $*':"
     printf '%s\n' "$error" >&2
     exit 1
 fi
+clear_nft

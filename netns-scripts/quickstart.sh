@@ -70,17 +70,10 @@ left_behind() {
 }
 
 impair() {
-    local status=0 said
-    said=$("$PHW_SCRIPTS/impair.sh" --lab "$lab" all loss "$loss" 2>&1) || status=$?
+    local status=0
+    "$PHW_SCRIPTS/impair.sh" --lab "$lab" all loss "$loss" || status=$?
     if (( status == 0 )); then
-        phw_note "every link loses $loss of its frames (tc netem)"
-        return
-    fi
-    (( status == PHW_SKIP )) || { printf '%s\n' "$said" >&2; return "$status"; }
-    status=0
-    "$PHW_SCRIPTS/impair.sh" --lab "$lab" --nft all loss "$loss" || status=$?
-    if (( status == 0 )); then
-        phw_note "every link loses $loss of its frames (nftables: this kernel has no netem)"
+        phw_note "every link loses $loss of its frames"
     elif (( status == PHW_SKIP )) && [[ -z $asked ]]; then
         phw_note "this kernel has neither netem nor random loss in nftables: running without loss"
     else

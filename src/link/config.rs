@@ -74,8 +74,9 @@ pub struct LinkProfile {
     pub min_retry_timeout: Duration,
     /// Longest retry timeout that doubling reaches.
     pub max_retry_timeout: Duration,
-    /// Times the peer is probed before all unacknowledged data is resent.
-    pub questions: u32,
+    /// Times that a silent peer is probed before all unacknowledged data is resent; `None`: it is
+    /// resent only once the peer is heard.
+    pub questions: Option<u32>,
     /// Shortest time that a gap may be a late frame before it counts as lost.
     pub min_reorder_hold: Duration,
     /// Longest such time, whatever reordering was seen.
@@ -107,7 +108,7 @@ impl LinkProfile {
             ack_delay: Duration::from_ps(48 * 1_280),
             min_retry_timeout: Duration::from_ns(1_000),
             max_retry_timeout: Duration::from_us(100),
-            questions: 1,
+            questions: Some(1),
             min_reorder_hold: Duration::from_ps(48 * 1_280),
             max_reorder_hold: Duration::from_us(10),
             packet_silence: Duration::from_us(100),
@@ -131,8 +132,8 @@ impl LinkProfile {
             ack_delay: Duration::from_us(200),
             min_retry_timeout: Duration::from_ms(4),
             max_retry_timeout: Duration::from_ms(250),
-            // About 60 ms with back-off: a process descheduled for that long loses nothing.
-            questions: 4,
+            // A silent peer was not scheduled, or the path is cut: copies help in neither case.
+            questions: None,
             min_reorder_hold: Duration::from_us(50),
             max_reorder_hold: Duration::from_ms(100),
             packet_silence: Duration::from_ms(500),

@@ -2,7 +2,11 @@
 
 use super::config::LinkProfile;
 use super::round_trip::RoundTrip;
-use crate::time::Time;
+use crate::time::{Duration, Time};
+
+/// After more unanswered probes, acknowledgements show how long the peer was suspended, not how long
+/// the path is. On a long path, the doubled timeouts leave time for a later measurement.
+const MEASURED_PROBES: u32 = 4;
 
 /// Transmit lanes, and the timers for what the peer owes.
 #[derive(Debug)]
@@ -14,8 +18,10 @@ pub struct Outgoing {
     pub timer_from: Time,
     /// Number of probes since `timer_from`.
     asked: u32,
-    /// Limit of `asked` before everything is resent.
-    questions: u32,
+    /// Limit of `asked` before everything is resent although the peer is silent.
+    questions: Option<u32>,
+    /// When the peer last failed to reply to more than [`MEASURED_PROBES`].
+    suspended_until: Time,
     /// The peer was heard after the last probe: it runs and has not received the data.
     answers: bool,
     /// Probes for credits alone.
@@ -40,6 +46,7 @@ impl Outgoing {
             timer_from: now,
             asked: 0,
             questions: profile.questions,
+            suspended_until: Time::ZERO,
             answers: false,
             credit_tries: 0,
             probation: false,
@@ -85,6 +92,14 @@ impl Outgoing {
             self.owed_since <= now && self.timer_from <= now,
             "both are in the past"
         );
+    }
+
+    /// A unit that was sent once is acknowledged after `round_trip`.
+    #[inline]
+    pub fn measured(&mut self, round_trip: Duration, now: Time) {
+        if round_trip <= now.since(self.suspended_until) {
+            self.round_trip.sample(round_trip);
+        }
     }
 
     /// The peer was heard: unless it `owes` acknowledgements, it owes nothing.
@@ -138,7 +153,7 @@ impl Outgoing {
 
     /// The retry timer expired. First the peer is probed: a frame without data is cheap and also
     /// reveals a lost tail. Then everything is resent (true), unless the peer is silent: a
-    /// descheduled process replies late, and is probed up to `questions` times.
+    /// descheduled process replies late, and is probed up to `questions` times, if that is limited.
     pub fn expire(&mut self, outstanding: bool, now: Time) -> bool {
         debug_assert!(self.timer_from <= now, "the timer was started");
         self.wants_probe = true;
@@ -148,11 +163,15 @@ impl Outgoing {
             return false;
         }
         let answers = core::mem::take(&mut self.answers);
-        let again = self.asked >= self.questions || self.asked > 0 && answers;
+        let gives_up = self.questions.is_some_and(|most| self.asked >= most);
+        let again = gives_up || self.asked > 0 && answers;
         if self.asked > 0 {
             self.round_trip.back_off();
         }
         self.asked = self.asked.saturating_add(1);
+        if self.asked > MEASURED_PROBES {
+            self.suspended_until = now;
+        }
         self.probation |= again;
         again
     }

@@ -462,9 +462,9 @@ pub fn a_peer_that_is_heard_with_long_pauses_and_acknowledges_nothing_is_called_
     assert_eq!(stalls(&pair, A), [LinkEvent::Stalled], "{}", pair.state());
 }
 
-/// Losses, real or presumed, at end A.
+/// Units that end A resent, whether lost or presumed so.
 fn losses<L: Link>(pair: &Pair<L>) -> u64 {
-    pair.count(A, |c| c.tx_rewinds_timeout + c.tx_retransmitted_packets)
+    pair.ends[A].lcb.resent()
 }
 
 pub fn a_peer_that_has_no_room_is_asked_for_some_and_has_lost_nothing<L: Link>() {

@@ -96,6 +96,8 @@ macro_rules! shared_link_cases {
                 by_the_clock_alone_the_same_standstills_end_sessions
                 a_half_frozen_link_is_given_up_in_its_time_and_comes_back
                 a_peer_that_comes_back_late_may_say_what_it_has
+                nothing_is_resent_to_a_starved_peer
+                a_starved_peer_is_resent_what_it_has_by_a_limit_of_probes
                 a_cut_link_between_starved_ends_is_given_up_all_the_same
             }
             stranger {

@@ -12,8 +12,14 @@ const GIVE_UP: Duration = Duration::from_ms(2_000);
 const MS: Duration = Duration::from_ms(1);
 
 fn pair<L: Link>(seed: u64) -> Pair<L> {
+    let questions = LinkProfile::live().questions;
+    asking(seed, questions)
+}
+
+fn asking<L: Link>(seed: u64, questions: Option<u32>) -> Pair<L> {
     let profile = || LinkProfile {
         give_up: Some(GIVE_UP),
+        questions,
         ..LinkProfile::live()
     };
     let [a, b] = [(A, 1_000), (B, 2_000)].map(|(end, epoch)| made::<L>(end, epoch, profile()));
@@ -145,6 +151,34 @@ pub fn a_peer_that_comes_back_late_may_say_what_it_has<L: Link>() {
     pair.wires[B].cut = false;
     pair.finish(SECOND.times(20));
     assert!(no_session_ended(&pair), "{}", pair.state());
+}
+
+/// Units resent although no frame was lost, if one end runs only now and then, as on a starved host.
+fn resent_to_a_starved_peer<L: Link>(questions: Option<u32>) -> u64 {
+    let mut pair = asking::<L>(1, questions);
+    pair.exchange(100, SECOND);
+    for _ in 0..20 {
+        pair.load(A, 5);
+        pair.freeze(B);
+        pair.run_for(MS.times(300));
+        pair.thaw(B);
+        pair.run_for(MS.times(5));
+    }
+    pair.finish(SECOND);
+    assert!(no_session_ended(&pair), "{}", pair.state());
+    pair.ends[A].lcb.resent()
+}
+
+pub fn nothing_is_resent_to_a_starved_peer<L: Link>() {
+    assert_eq!(
+        resent_to_a_starved_peer::<L>(LinkProfile::live().questions),
+        0
+    );
+}
+
+/// Canary of the test above: with a limited number of probes, data is resent to a silent peer.
+pub fn a_starved_peer_is_resent_what_it_has_by_a_limit_of_probes<L: Link>() {
+    assert!(resent_to_a_starved_peer::<L>(Some(4)) > 0);
 }
 
 pub fn a_cut_link_between_starved_ends_is_given_up_all_the_same<L: Link>() {

@@ -189,7 +189,7 @@ impl<P: Packet> Sender<P> {
             *limit = told.max(*limit);
         }
         if let Some((_, at)) = self.timed.take_if(|(number, _)| *number < said.ack) {
-            out.round_trip.sample(now.since(at));
+            out.measured(now.since(at), now);
         }
         let rewinds = said.missing && now.since(self.rewound) >= under_way(out);
         if rewinds {

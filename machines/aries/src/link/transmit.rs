@@ -206,7 +206,7 @@ impl Transmitter {
             link.out.probation = false;
             self.repeats = 0;
             if let Some(round_trip) = round_trip {
-                link.out.round_trip.sample(round_trip);
+                link.out.measured(round_trip, now);
             }
         }
         if done > 0 || freed > 0 {

@@ -221,7 +221,7 @@ impl Transmitter {
             link.counters.tx_acked_packets += done.packets;
             link.out.probation = false;
             if let Some(round_trip) = done.round_trip {
-                link.out.round_trip.sample(round_trip);
+                link.out.measured(round_trip, now);
             }
         }
         if done.packets > 0 || freed > 0 {
