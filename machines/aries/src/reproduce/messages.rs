@@ -120,7 +120,9 @@ impl Setup {
         spec.duration_ns = us * 1_000;
         if load.both_ways {
             let numbers = world.traffic_numbers();
-            (spec.processors, spec.pattern) = (numbers, TrafficPattern::BitComplement);
+            let ends = [numbers.first(), numbers.last()];
+            spec.processors = ends.into_iter().flatten().copied().collect();
+            spec.pattern = TrafficPattern::BitComplement;
         }
         let measured = run(&mut world, &spec)?;
         Ok(measured.per_second(MessageOp::Put))
