@@ -180,8 +180,8 @@ pub fn figure14(setup: &Setup) -> Result<Table, String> {
     let further = vec![also("one at a time, 1 MiB", Some(8.5), gbytes(1, 500)?)];
     let mut table = table("Figure 14: MPI bandwidth", "GB/s", rows, further);
     table.assumptions.push(
-        "Puts stand for MPI messages: --op has no sends. The 8.5 GB/s of the ping-pong are those of \
-         MPI's software, which is not modelled, and are not compared."
+        "Puts stand for MPI messages: --op has no sends. The 8.5 GB/s of the ping-pong are those \
+         of MPI's software, which is not modelled, and are not compared."
             .into(),
     );
     Ok(table)
@@ -212,8 +212,8 @@ pub fn figure15(setup: &Setup, nics: &[usize]) -> Result<Table, String> {
     let further = further.collect();
     let mut table = table("Figure 15: allreduce of a 64-bit sum", "us", rows, further);
     table.assumptions.push(
-        "The paper's 12,000 processes are 16 on each of 750 nodes. The sum among the processes of a \
-         node is not modelled; the engines' part must leave time for it."
+        "The paper's 12,000 processes are 16 on each of 750 nodes. The sum among the processes of \
+         a node is not modelled; the engines' part must leave time for it."
             .into(),
     );
     Ok(table)
