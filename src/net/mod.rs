@@ -49,7 +49,7 @@ pub use mistake::{Mistake, MistakeKind, Mistakes, Place, Problems};
 pub use model::{Clock, End, Link, MAX_METRES, MAX_NAME_BYTES, NodeRef, Profile, ends_of};
 pub(crate) use network::generate;
 pub use network::{Family, Generated, Network, Read, Same, read};
-pub use plan::{LinkAddresses, PlanError, Runtime, link_config};
+pub use plan::{HostUse, LinkAddresses, PlanError, Runtime, link_config};
 pub use ports::{PortSet, PortSetError};
 #[cfg(any(test, feature = "testing"))]
 pub use reading::read_unchecked;

@@ -45,6 +45,11 @@ pub trait Network: Any + fmt::Debug + Same {
     /// The name of a node; `?` if the network does not have it.
     fn node_name(&self, node: NodeRef) -> Cow<'_, str>;
 
+    /// Whether the NICs of this network know the times of their hosts.
+    fn has_host_times(&self) -> bool {
+        false
+    }
+
     /// Number of links; link ids are the indices below it.
     fn link_count(&self) -> usize;
 

@@ -47,11 +47,20 @@ pub struct Runtime {
     pub real_wires: bool,
     /// Whether frames may overtake each other: then links number them at full width.
     pub frames_overtake: bool,
+    /// Lets NICs count the times of their hosts, where the network describes them.
+    pub host: Option<HostUse>,
     /// Seed of everything random in the node.
     pub seed: u64,
     /// Number of the first packet of each session, on links that number packets; the same in all
     /// processes of a lab.
     pub first_packet: u64,
+}
+
+/// How NICs count the times of their hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostUse {
+    /// Replaces the number of processes that issue messages.
+    pub processes: Option<u32>,
 }
 
 impl Runtime {
@@ -82,6 +91,7 @@ impl Runtime {
             profile: None,
             real_wires: false,
             frames_overtake: false,
+            host: None,
             seed: u64::from(fabric),
             first_packet: 0,
         }

@@ -14,7 +14,7 @@ use super::check::{Allowance, Violation, check_collectives, check_direction, che
 use super::fabric::{ConnectError, Direction, Fabric, LinkId, LinkSpec, NodeId};
 use crate::device::{BarrierRuns, Device, DeviceError, LinkView, capability};
 use crate::net::PlanError;
-use crate::net::{Clock, End, Network, NodeRef, Profile, Runtime};
+use crate::net::{Clock, End, HostUse, Network, NodeRef, Profile, Runtime};
 use crate::nic::{CollectiveReport, CollectiveSpec};
 use crate::nic::{Incarnation, RunPhase, TrafficReport, TrafficSpec};
 use crate::node::PortId;
@@ -103,9 +103,26 @@ impl<L: Network + ?Sized> World<L> {
     /// # Panics
     /// If a link has no travel time.
     pub fn of_machine(topology: Box<L>, seed: u64, wires: &[Duration]) -> Result<Self, WorldError> {
+        Self::with_hosts(topology, seed, wires, None)
+    }
+
+    /// The same; NICs count the times of their hosts, as `host` says.
+    ///
+    /// # Errors
+    /// See [`WorldError`].
+    ///
+    /// # Panics
+    /// If a link has no travel time.
+    pub fn with_hosts(
+        topology: Box<L>,
+        seed: u64,
+        wires: &[Duration],
+        host: Option<HostUse>,
+    ) -> Result<Self, WorldError> {
         let runtime = Runtime {
             clock: Some(Clock::Paced { dilation: 1 }),
             profile: Some(Profile::Paper),
+            host,
             seed,
             ..Runtime::new(topology.name(), 1)
         };

@@ -124,6 +124,18 @@ fn every_machine_runs_what_it_has() {
     }
 }
 
+/// A NIC joins up to 16 operations in a turn, and alone it also ends them in that turn.
+#[test]
+fn a_collective_run_of_one_nic_ends() {
+    let mut world = world("aries-pair", None);
+    let one = &world.traffic_numbers()[..1];
+    for (run, count) in [(1, 15), (2, 16), (3, 32)] {
+        let measured = world.measure_collective(MessageOp::Barrier, one, (run, count), LIMIT);
+        let measured = measured.unwrap();
+        assert_eq!((measured.completed, measured.violations), (count, vec![]));
+    }
+}
+
 #[test]
 fn a_run_that_does_not_end_is_a_finding() {
     let mut world = world("aries-pair", None);

@@ -19,7 +19,7 @@ fn run(words: &str) -> Value {
 
 #[test]
 fn messages_have_the_times_of_the_machine() {
-    let value = run("aries-pair --op put --bytes 8..4K:x8 --count 50");
+    let value = run("aries-pair --op put --bytes 8..4K:x8 --count 50 --no-host");
     assert_eq!(value["between"], "nic0 to nic1");
     let rows = value["rows"].as_array().expect("rows");
     let bytes: Vec<_> = rows.iter().map(|row| row["bytes"].as_u64()).collect();
@@ -29,12 +29,26 @@ fn messages_have_the_times_of_the_machine() {
     assert!((300..400).contains(&median(&rows[0])), "{rows:#?}");
     assert!(rows.iter().all(|row| row["completed"] == 50), "{rows:#?}");
     // Enough messages at once fill the link of the NIC, 10.2 GB/s of payload.
-    let value = run("aries-pair --op put --bytes 64 --window 64 --span-us 20");
+    let value = run("aries-pair --op put --bytes 64 --window 64 --span-us 20 --no-host");
     let rate = value["rows"][0]["gbytes_per_second"].as_f64();
     assert!(
         rate.is_some_and(|rate| (9.5..10.3).contains(&rate)),
         "{value:#}"
     );
+    // Hosts take the rest of 0.8 us; sixteen processes issue sixteen times as much as one.
+    let value = run("aries-pair --op put --count 50");
+    assert_eq!(value["hosts"], true);
+    let p50 = value["rows"][0]["latency_ns"]["p50"].as_u64();
+    assert!(p50.is_some_and(|ns| (780..830).contains(&ns)), "{value:#}");
+    let rate = |processes| {
+        let words =
+            format!("aries-pair --op put --window 1024 --span-us 20 --processes {processes}");
+        run(&words)["rows"][0]["per_second"]
+            .as_f64()
+            .expect("a rate")
+    };
+    let more = rate(16) / rate(1);
+    assert!((15.0..17.0).contains(&more), "{more}");
     let text = sim("t3e-2x2x2 --op get --count 20 --from nic3 --to nic0");
     let text = String::from_utf8(text.stdout).expect("text");
     assert!(
@@ -111,6 +125,7 @@ fn what_a_machine_lacks_is_refused_with_what_it_has() {
             "aries-pair --op put --from nic1",
             "--from and --to: nic1 cannot send to itself",
         ),
+        ("pair --op put --processes 2", "no times of hosts"),
         (
             "aries-pair --op barrier --bytes 8",
             "--bytes does not apply",

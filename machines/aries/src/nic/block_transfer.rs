@@ -88,6 +88,8 @@ pub(super) struct Queued {
     pub(super) target: TargetIndex,
     pub(super) serial: u64,
     pub(super) queued: Time,
+    /// When the host has passed it to the engine.
+    pub(super) begins: Time,
 }
 
 /// Stages of a transfer, in order.
@@ -384,6 +386,7 @@ mod tests {
                     target: TargetIndex::default(),
                     serial: 0,
                     queued: Time::ZERO,
+                    begins: Time::ZERO,
                 },
                 channel: 0,
                 ssid: 1,

@@ -116,6 +116,8 @@ pub(crate) struct BlockTransferEngine {
     first_wait: Duration,
     attempts: u32,
     ended: VecDeque<TransferEnded>,
+    /// When the host passes the next transfer to an idle channel.
+    begins: Option<Time>,
 }
 
 impl BlockTransferEngine {
@@ -140,6 +142,7 @@ impl BlockTransferEngine {
             first_wait,
             attempts,
             ended: VecDeque::new(),
+            begins: None,
         }
     }
 
@@ -180,9 +183,17 @@ impl BlockTransferEngine {
             target: self.targets.enter(node),
             serial: self.serial,
             queued: now,
+            begins: now,
         });
         self.open.insert(self.serial);
         Ok(())
+    }
+
+    /// Delays the transfer that was queued last, on `channel`: the host passes it at `begins`.
+    pub(crate) fn delay_last(&mut self, channel: usize, begins: Time) {
+        if let Some(last) = self.channels[channel].queue.back_mut() {
+            last.begins = begins;
+        }
     }
 
     #[inline]
@@ -215,11 +226,12 @@ impl BlockTransferEngine {
         self.ended.pop_front()
     }
 
-    /// When the next send is announced again.
+    /// When the next send is announced again, or the host passes the next transfer.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.waiting
             .iter()
             .filter_map(|&slot| self.slots.announces_at(slot))
+            .chain(self.begins)
             .min()
     }
 
@@ -233,6 +245,7 @@ impl BlockTransferEngine {
         transactions: &mut Transactions,
     ) -> bool {
         if self.open.is_empty() {
+            self.begins = None;
             return false;
         }
         if !self.waiting.is_empty() {
@@ -264,6 +277,9 @@ impl BlockTransferEngine {
             sent |= stepped;
             idle = if started || stepped { 0 } else { idle + 1 };
         }
+        let fronts = self.channels.iter().filter_map(|one| one.queue.front());
+        let later = fronts.map(|what| what.begins).filter(|&at| at > now);
+        self.begins = later.min();
         for slot in core::mem::take(&mut self.unread) {
             self.proceed(slot, transactions);
         }
@@ -277,6 +293,9 @@ impl BlockTransferEngine {
         let most_untaken = bounds[usize::from(self.waiting.is_empty())];
         let mut full = None;
         for (at, what) in self.channels[channel].queue.iter().enumerate() {
+            if what.begins > now {
+                return None;
+            }
             if what.transfer.fence {
                 let is_alone = self.open.first() == Some(&what.serial);
                 return is_alone.then_some((at, *what));

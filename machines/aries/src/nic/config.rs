@@ -3,6 +3,7 @@ use thiserror::Error;
 
 use super::amo_cache::AmoUpdate;
 use super::domain::{Domain, Domains, RegisterError};
+use super::host::HostTimes;
 use super::outstanding::MAX_OUTSTANDING;
 use super::virtual_node::VirtualNodes;
 use crate::link::AriesLinkConfig;
@@ -57,6 +58,7 @@ pub struct AriesNicConfig {
     pub(super) send_retry: Duration,
     pub(super) send_attempts: u32,
     pub(super) joined_answers: bool,
+    pub(super) host: Option<HostTimes>,
     pub(super) seed: u64,
     pub(super) incarnation: Incarnation,
 }
@@ -79,6 +81,7 @@ impl AriesNicConfig {
             send_retry: DEFAULT_SEND_RETRY,
             send_attempts: DEFAULT_SEND_ATTEMPTS,
             joined_answers: false,
+            host: None,
             seed: 0,
             incarnation: Incarnation::default(),
         })
@@ -142,6 +145,8 @@ impl AriesNicConfigBuilder {
         /// Whether one response may answer several requests that arrived together. Default: no, as
         /// in the machine.
         joined_answers: bool;
+        /// Times of the host, under a clock of the machine's time. Default: none.
+        host: Option<HostTimes>;
     }
 
     /// First wait and maximum attempts of a send that finds no posted receive; the wait doubles.

@@ -2,6 +2,8 @@
 
 #[path = "interface_ends.rs"]
 mod ends;
+#[path = "interface_host.rs"]
+mod host;
 #[path = "interface_probe.rs"]
 mod probe;
 
@@ -10,6 +12,7 @@ use std::collections::VecDeque;
 use phitwire_framing::aries::flit::{Flit, NodeId, Routing};
 use phitwire_framing::aries::packet::{Command, MAX_DATA, Response, others};
 
+use self::host::Unseen;
 use super::ABILITIES;
 use super::block_transfer::{BlockError, BlockTransfer};
 use super::bte::{BlockTransferEngine, TransferOwner};
@@ -81,6 +84,12 @@ pub(crate) struct Interface {
     /// Completions that are expected or not yet fetched.
     due: usize,
     most_due: usize,
+    /// Completions of runs that the processes do not see yet.
+    unseen: VecDeque<(Time, Unseen)>,
+    /// When a process can issue the next message, if none can now.
+    free_at: Option<Time>,
+    /// When the host accepts packets again, if it accepts none now.
+    pub busy_until: Option<Time>,
     pub probes: ProbeLog,
     probed: u64,
 }
@@ -95,7 +104,7 @@ impl Interface {
         let epoch = config.link.link().epoch();
         let begin = Rng::new(config.seed, epoch.into()).next_u64();
         let (wait, attempts) = (config.send_retry, config.send_attempts);
-        Self {
+        let mut interface = Self {
             requester: Requester::new(config.node, outstanding, periods, timeout),
             responder: Responder::new(config, begin),
             transactions: Transactions::new(begin),
@@ -110,9 +119,16 @@ impl Interface {
             local: VecDeque::new(),
             due: 0,
             most_due: config.completion_queue,
+            unseen: VecDeque::new(),
+            free_at: None,
+            busy_until: None,
             probes: ProbeLog::default(),
             probed: 0,
+        };
+        if let Some(times) = config.host {
+            interface.set_host(times, now);
         }
+        interface
     }
 
     pub(super) fn stood_still(&mut self, now: Time, span: Duration) {
@@ -433,6 +449,7 @@ impl Interface {
         while let Some(event) = self.responder.receives.expire(now) {
             self.responder.event(event);
         }
+        self.see(now);
         self.tell(now);
         self.advance_collective(now);
         let memory = &mut self.responder.memory;
@@ -450,6 +467,8 @@ impl Interface {
             };
             self.run_done = self.runs.issue(now, &mut issuer).or(self.run_done);
         }
+        let free = self.requester.host.as_ref().map(|host| host.next_free());
+        self.free_at = free.filter(|&at| at > now);
         self.issue_transfers(now);
     }
 
@@ -472,6 +491,7 @@ impl Interface {
             self.collective.next_deadline(),
             self.runs.deadline(),
             self.work.deadline(),
+            self.host_deadline(),
         ];
         let earliest = deadlines
             .into_iter()

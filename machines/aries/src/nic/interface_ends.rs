@@ -30,10 +30,16 @@ impl Interface {
                 self.progressed(now, progress);
             }
             Asker::Traffic(request) => {
+                if self.hides(now, request, answer, data) {
+                    return;
+                }
                 let data = &data[..usize::from(pending.answer_bytes)];
                 traffic::answered(&mut self.runs, now, request, answer, data);
             }
             Asker::Transfer(slot, step) => {
+                if let Some(host) = &mut self.requester.host {
+                    host.lands(now, pending.answer_bytes.into());
+                }
                 let data = &data[..usize::from(pending.answer_bytes)];
                 let answer = failure.map_or(Ok(data), Err);
                 let transactions = &mut self.transactions;
@@ -145,6 +151,9 @@ impl Interface {
             self.counters.transfers_failed += u64::from(ended.failure.is_some());
             if ended.owner == TransferOwner::Run {
                 self.work.take(ended.transfer.length);
+                if self.hides_block(now, ended) {
+                    continue;
+                }
                 traffic::block_ended(&mut self.runs, now, &ended, &mut self.responder.memory);
                 continue;
             }

@@ -46,6 +46,7 @@ mod config;
 mod counters;
 mod device;
 mod domain;
+mod host;
 mod interface;
 mod node;
 mod outstanding;
@@ -72,6 +73,7 @@ pub use completion::{Completion, Ended, Failure, Outcome, TargetEvent};
 pub use config::{AriesNicConfig, AriesNicConfigBuilder, AriesNicConfigError};
 pub use counters::AriesNicCounters;
 pub use domain::{DOMAIN_ALIGNMENT, Domain, HANDLES, MAX_DOMAIN_BYTES, Permissions, RegisterError};
+pub use host::HostTimes;
 pub use node::{AriesNic, AriesNicEvent};
 pub use outstanding::MAX_OUTSTANDING;
 pub use phitwire::nic::{

@@ -315,6 +315,7 @@ impl AriesNic {
     pub(super) fn flush(&mut self) {
         let (lcb, responses) = (&mut self.link, &mut self.responses);
         let requester = &mut self.interface.requester;
+        let now = self.now;
         responses.close();
         let mut idle = false;
         while !idle {
@@ -325,7 +326,7 @@ impl AriesNic {
                 responses.pop_front();
                 idle = false;
             }
-            if let Some(packet) = requester.next_packet()
+            if let Some(packet) = requester.next_packet(now)
                 && push(lcb, REQUEST_VC, packet)
             {
                 requester.packet_sent();
@@ -337,7 +338,8 @@ impl AriesNic {
     /// Takes all responses on `vcs`, one bit per virtual channel.
     fn receive_responses(&mut self, now: Time, vcs: u8) {
         let mut left = vcs & !REQUEST_VCS;
-        while left != 0 {
+        self.interface.busy_until = None;
+        while left != 0 && !self.interface.is_busy(now) {
             let vc = left.trailing_zeros() as usize;
             match self.arrived.take(self.link.input_mut(), vc) {
                 Arrival::Packet => {
@@ -362,7 +364,7 @@ impl AriesNic {
                     return;
                 }
             }
-            if left == 0 {
+            if left == 0 || self.interface.is_busy(now) {
                 return;
             }
             let behind = left >> self.turn << self.turn;
@@ -370,7 +372,9 @@ impl AriesNic {
             match self.arrived.take(self.link.input_mut(), vc) {
                 Arrival::Packet => {
                     let out = self.responses.vacant();
-                    if self.interface.serve(now, self.arrived.as_slice(), out) {
+                    if self.interface.serve(now, self.arrived.as_slice(), out)
+                        && !self.interface.delays(now, out)
+                    {
                         self.responses.push_vacant();
                     }
                 }
@@ -429,6 +433,11 @@ impl Node for AriesNic {
         }
         while self.responses.len() < RESPONSE_QUEUE
             && self.interface.overdue_answer(now, self.responses.vacant())
+        {
+            self.responses.push_vacant();
+        }
+        while self.responses.len() < RESPONSE_QUEUE
+            && self.interface.delayed_answer(now, self.responses.vacant())
         {
             self.responses.push_vacant();
         }

@@ -1,5 +1,7 @@
 //! The requesting side: sends requests, matches responses and handles timeouts.
 
+use std::collections::VecDeque;
+
 use phitwire_framing::aries::flit::{Flit, Head, NodeId, Routing};
 use phitwire_framing::aries::packet::{
     Command, EmitError, PacketError, REQUEST_HEADER_FLITS, Request, RequestView, Response, Status,
@@ -7,6 +9,7 @@ use phitwire_framing::aries::packet::{
 
 use super::completion::Failure;
 use super::counters::AriesNicCounters;
+use super::host::Host;
 use super::outstanding::{
     Asker, Landing, Outstanding, PacketId, Pending, PendingEntry, RESERVED, RequestName, Share,
 };
@@ -43,6 +46,11 @@ pub(crate) struct Requester {
     pub outstanding: Outstanding,
     queue: PacketQueue,
     queue_limit: usize,
+    /// The host, if it takes time, and when each queued packet has left it.
+    pub host: Option<Box<Host>>,
+    ready: VecDeque<Time>,
+    /// When the next packet can be sent, if it cannot yet.
+    waits: Option<Time>,
     pub counters: AriesNicCounters,
 }
 
@@ -59,6 +67,9 @@ impl Requester {
             outstanding: Outstanding::new(max_outstanding, periods),
             queue: PacketQueue::default(),
             queue_limit: (max_outstanding + RESERVED) as usize,
+            host: None,
+            ready: VecDeque::new(),
+            waits: None,
             counters: AriesNicCounters::default(),
         }
     }
@@ -133,30 +144,39 @@ impl Requester {
             }
         }
         self.queue.push_vacant();
+        if let Some(host) = &mut self.host {
+            self.ready
+                .push_back(host.leaves(now, asker, ask.data.len()));
+        }
         self.counters.posted(ask.command);
         Ok(id)
     }
 
-    /// The next request for the link, without removing it. Drops and counts requests that have
-    /// timed out in the queue; no response to them can arrive.
+    /// The next request for the link, without removing it, if it has left the host. Drops and
+    /// counts requests that have timed out in the queue; no response to them can arrive.
     #[inline]
-    pub(crate) fn next_packet(&mut self) -> Option<&PacketBuf> {
+    pub(crate) fn next_packet(&mut self, now: Time) -> Option<&PacketBuf> {
         while let Some((id, echo)) = self.queue.front().and_then(name_of)
             && !self.outstanding.waits(id, echo)
         {
-            self.queue.pop_front();
+            self.packet_sent();
             if self.outstanding.is_recent(id, echo) {
                 self.outstanding.release(id);
             }
             self.counters.requests_unsent += 1;
         }
-        self.queue.front()
+        self.waits = self.ready.front().copied().filter(|&at| at > now);
+        match self.waits {
+            None => self.queue.front(),
+            Some(_) => None,
+        }
     }
 
     /// Records that the link accepted the packet of [`next_packet`](Self::next_packet).
     #[inline]
     pub(crate) fn packet_sent(&mut self) {
         self.queue.pop_front();
+        self.ready.pop_front();
     }
 
     /// Matches a response with `bytes` bytes of data. Returns `None`, and counts the response, if
@@ -263,9 +283,18 @@ impl Requester {
         slab.stood_still(now, span, self.timeout);
     }
 
-    /// When the next request times out, or requests become possible again.
+    /// Whether a process can issue a message now.
+    #[inline]
+    pub(crate) fn may_issue(&self, now: Time) -> bool {
+        self.host
+            .as_ref()
+            .is_none_or(|host| host.next_free() <= now)
+    }
+
+    /// When the next request times out, requests become possible again, or one leaves the host.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        self.outstanding.slab.next_deadline(self.timeout)
+        let request = self.outstanding.slab.next_deadline(self.timeout);
+        request.into_iter().chain(self.waits).min()
     }
 }
 

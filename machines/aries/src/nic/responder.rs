@@ -14,6 +14,7 @@ use super::completion::TargetEvent;
 use super::config::AriesNicConfig;
 use super::counters::AriesNicCounters;
 use super::domain::{Access, Denied, Domains};
+use super::host::Served;
 use super::packet_buf::PacketBuf;
 use super::receive::{HANDLE_BYTES, Piece, Receives};
 use super::traffic::{RUN_BLOCK_CODE, RUN_CODE, RUN_DOMAIN, announcement_status};
@@ -45,6 +46,8 @@ pub(crate) struct Responder {
     pub events: VecDeque<TargetEvent>,
     most_events: usize,
     pub checker: Checker,
+    /// The request carried out last, for the host.
+    pub served: Option<Served>,
     pub counters: AriesNicCounters,
 }
 
@@ -78,6 +81,7 @@ impl Responder {
             events: VecDeque::new(),
             most_events: config.target_queue,
             checker: Checker::default(),
+            served: None,
             counters: AriesNicCounters::default(),
         }
     }
@@ -98,6 +102,7 @@ impl Responder {
         collective: &mut CollectiveUnit,
     ) -> bool {
         let (mut data, mut answer) = ([0; MAX_DATA], [0; MAX_DATA]);
+        self.served = None;
         let (request, outcome) = match Request::parse(packet, &mut data) {
             Ok((request, _)) if request.destination != self.node => {
                 self.counters.discard_misrouted += 1;
@@ -105,7 +110,13 @@ impl Responder {
             }
             Ok((request, bytes)) => {
                 let data = &data[..bytes];
+                let misses = self.memory.counts.misses;
                 let outcome = self.carry_out(now, &request, data, &mut answer, collective);
+                self.served = Some(Served {
+                    command: request.command,
+                    bytes: bytes.max(outcome.unwrap_or(0)),
+                    hit: self.memory.counts.misses == misses,
+                });
                 (request, outcome)
             }
             Err(error) => match self.damaged(packet, error) {

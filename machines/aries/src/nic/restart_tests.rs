@@ -53,7 +53,7 @@ fn ask(nic: &mut Interface, now: Time, rng: &mut Rng) -> (Vec<Vec<Flit>>, Asked)
         asked.insert(user, (is_get, address));
     }
     let mut packets = Vec::new();
-    while let Some(packet) = nic.requester.next_packet() {
+    while let Some(packet) = nic.requester.next_packet(Time::NEVER) {
         packets.push(packet.as_slice().to_vec());
         nic.requester.packet_sent();
     }

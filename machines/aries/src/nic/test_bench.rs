@@ -188,7 +188,7 @@ impl Pair {
 
     fn next_packet(&mut self, from: usize) -> Option<Vec<Flit>> {
         let requester = &mut self.nics[from].requester;
-        let packet = requester.next_packet()?.as_slice().to_vec();
+        let packet = requester.next_packet(Time::NEVER)?.as_slice().to_vec();
         requester.packet_sent();
         Some(packet)
     }

@@ -78,7 +78,10 @@ pub(crate) struct PacketIssuer<'a> {
 impl Issuer for PacketIssuer<'_> {
     #[inline]
     fn can_go(&self, _address: u64) -> bool {
-        self.requester.has_room(Share::Bulk) && self.transfers.has_room() && self.work.is_left()
+        self.requester.has_room(Share::Bulk)
+            && self.transfers.has_room()
+            && self.work.is_left()
+            && self.requester.may_issue(self.now)
     }
 
     fn has_other_ways(&self) -> bool {
@@ -196,9 +199,15 @@ impl PacketIssuer<'_> {
         };
         let how = (TransferOwner::Run, channel);
         let memory = self.memory.memory();
-        self.transfers
-            .queue(self.now, how, transfer, node, memory)
-            .is_ok()
+        let queued = self.transfers.queue(self.now, how, transfer, node, memory);
+        if queued.is_err() {
+            return false;
+        }
+        if let Some(host) = &mut self.requester.host {
+            let begins = host.block_begins(self.now, transfer.length, is_get);
+            self.transfers.delay_last(channel, begins);
+        }
+        true
     }
 }
 

@@ -6,12 +6,15 @@
 //! | [`tables`] | tables 1, 2 and 3 | links and cables of generated dragonflies, counted |
 //! | [`efficiency`] | "Aries Performance" | packets, sets and frames, encoded and parsed |
 //! | [`performance`] | "Aries Performance" | routers and links in virtual time |
+//! | [`messages`] | figures 11 to 15 | NICs, links and routers in virtual time |
 
 pub mod crc;
 pub mod efficiency;
+pub mod messages;
 pub mod performance;
 pub mod tables;
 
+use messages::Setup;
 use phitwire::reproduce::Reproduction;
 
 pub const TABLES: &[Reproduction] = &[
@@ -44,6 +47,47 @@ pub const TABLES: &[Reproduction] = &[
         name: "aries-performance",
         help: "Hop latency and global bandwidth, measured in routers and links",
         run: |settings| performance::table(settings.seed, performance::CYCLES),
+    },
+    Reproduction {
+        name: "xc-figure11",
+        help: "Latency of puts and gets between processes",
+        run: |settings| messages::figure11(&Setup::pair(settings.seed)),
+    },
+    Reproduction {
+        name: "xc-figure12",
+        help: "Bandwidth of puts, one way and both ways",
+        run: |settings| messages::figure12(&Setup::pair(settings.seed)),
+    },
+    Reproduction {
+        name: "xc-figure13",
+        help: "Rate of puts by number of processes",
+        run: |settings| messages::figure13(&Setup::pair(settings.seed)),
+    },
+    Reproduction {
+        name: "xc-figure14",
+        help: "Bandwidth of long messages",
+        run: |settings| messages::figure14(&Setup::pair(settings.seed)),
+    },
+    Reproduction {
+        name: "xc-figure15",
+        help: "Allreduce by the collective engines of 64 to 750 nodes",
+        run: |settings| {
+            let setup = Setup {
+                shape: messages::FIGURE_15,
+                ..Setup::pair(settings.seed)
+            };
+            messages::figure15(&setup, &[64, 128, 256, 512, 750])
+        },
+    },
+    Reproduction {
+        name: "xc-hop",
+        help: "A hop between routers, and the farthest pair, measured by puts",
+        run: |settings| messages::hop(&Setup::pair(settings.seed)),
+    },
+    Reproduction {
+        name: "xc-amo",
+        help: "Rates of atomic additions at one NIC",
+        run: |settings| messages::amo(&Setup::pair(settings.seed)),
     },
 ];
 

@@ -243,9 +243,9 @@ fn assumptions() -> Vec<String> {
          can fill all ten at once."
             .into(),
         "With real cables, the longest path exceeds the paper's 500 ns: 20 m of optical cable \
-         take 95 ns more than a metre. No row compares the \"less than 2 us\" between any pair, \
-         the 0.8 and 1.6 us of puts and gets, or figures 11 to 15: those include a host, which \
-         virtual time does not model."
+         take 95 ns more than a metre. The \"less than 2 us\" between any pair, the 0.8 and \
+         1.6 us of puts and gets, and figures 11 to 15 include hosts: see the targets xc-hop and \
+         xc-figure11 to xc-figure15."
             .into(),
     ]
 }

@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use super::arrangement::Arrangement;
 use super::model::{Classes, Dragonfly, DragonflyLink, DragonflySettings, Shape};
+use crate::nic::HostTimes;
 use crate::route::registers::{AriesRegisters, FIRST_NIC_PORT};
 use phitwire::net::{End, NodeRef};
 
@@ -141,6 +142,7 @@ impl DragonflySpec {
             settings: self.settings.clone(),
             classes: Classes::default(),
             bias: AriesRegisters::BIAS,
+            host: HostTimes::PAPER,
             absent: Vec::new(),
             links: Vec::new(),
         };

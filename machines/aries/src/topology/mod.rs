@@ -22,6 +22,7 @@
 mod arrangement;
 mod check;
 mod generate;
+mod host;
 mod inventory;
 mod model;
 mod network;

@@ -4,6 +4,7 @@ use phitwire_framing::aries::flit::NodeId;
 
 use super::generate::Generator;
 use crate::link::rates;
+use crate::nic::HostTimes;
 use crate::route::registers::{
     AriesRegisters, FIRST_NIC_PORT, ModeBias, NETWORK_PORTS, PORTS, PortKind,
 };
@@ -125,6 +126,8 @@ pub struct Dragonfly {
     pub settings: DragonflySettings,
     pub classes: Classes,
     pub bias: [ModeBias; 4],
+    /// Times of the hosts of NICs, in the machine's time.
+    pub host: HostTimes,
     /// Absent routers, which are absent together with their NICs; sorted.
     pub absent: Vec<u32>,
     /// Links; a link's id is its index.

@@ -30,6 +30,10 @@ impl Network for Dragonfly {
         Cow::Owned(self.node_name(node))
     }
 
+    fn has_host_times(&self) -> bool {
+        true
+    }
+
     fn link_count(&self) -> usize {
         self.links.len()
     }

@@ -3,7 +3,7 @@
 use super::model::Dragonfly;
 use crate::link::STANDARD;
 use crate::link::{AriesLinkConfig, LcbRegisters, SetProfile};
-use crate::nic::{AriesNicConfig, Domain, Permissions, RUN_DOMAIN, VirtualNodes};
+use crate::nic::{AriesNicConfig, Domain, HostTimes, Permissions, RUN_DOMAIN, VirtualNodes};
 use crate::route::registers::{AriesRegisters, PortKind};
 use crate::router::AriesConfig;
 use phitwire::chip::Grain;
@@ -69,6 +69,10 @@ impl Dragonfly {
             permissions: Permissions::ALL,
         };
         let nodes = self.nics().map(|nic| self.shape.node_id(nic)).collect();
+        let host = runtime.host.map(|host| HostTimes {
+            processes: host.processes.unwrap_or(self.host.processes),
+            ..self.host
+        });
         AriesNicConfig::builder(&name, self.shape.node_id(nic), link)
             .virtual_nodes(VirtualNodes::new(nodes))
             .domain(LAB_DOMAIN, domain)
@@ -78,6 +82,7 @@ impl Dragonfly {
             .incarnation(runtime.incarnation)
             .seed(runtime.seed ^ u64::from(nic))
             .joined_answers(self.profile(runtime) == Profile::Live)
+            .host(host)
             .build()
             .map_err(|error| PlanError::Refused(format!("`{name}`: {error}")))
     }

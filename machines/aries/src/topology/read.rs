@@ -9,8 +9,10 @@ use phitwire_framing::carrier::lanes::Lanes;
 
 use super::arrangement::Arrangement;
 use super::generate::{DragonflySpec, DragonflySpecError, Generator};
+use super::host;
 use super::model::{Classes, Dragonfly, DragonflyLanes, DragonflySettings, Shape, gbps};
 use crate::link::{STANDARD, rates};
+use crate::nic::HostTimes;
 use crate::route::registers::{AriesRegisters, Bias, ModeBias};
 use phitwire::link::LaneRate;
 use phitwire::net::{
@@ -45,6 +47,7 @@ impl Describe for Dragonfly {
             settings: DragonflySettings::default(),
             classes: Classes::default(),
             bias: AriesRegisters::BIAS,
+            host: HostTimes::PAPER,
             absent: Vec::new(),
             links: Vec::new(),
         };
@@ -62,6 +65,9 @@ impl Describe for Dragonfly {
         }
         if let Some(section) = fields.part(root, "routing", "[routing]") {
             routing(fields, section, &mut network);
+        }
+        if let Some(section) = fields.part(root, "host", "[host]") {
+            network.host = host::read(fields, section);
         }
         if fields.mistakes.is_empty()
             && let Some(generator) = network.generator

@@ -3,6 +3,7 @@
 use core::fmt::Write as _;
 
 use super::generate::Generator;
+use super::host;
 use super::model::{Classes, Dragonfly, DragonflyLink};
 use crate::link::STANDARD;
 use crate::route::registers::{AriesRegisters, Bias};
@@ -80,6 +81,7 @@ fn write_all(out: &mut String, network: &Dragonfly) -> std::fmt::Result {
     }
     network.settings.write(out)?;
     routing(out, network)?;
+    host::write(out, &network.host)?;
     let (removed, added) = match &found {
         Some((_, difference)) => (&difference.removed[..], difference.added),
         None => (&[][..], &network.links[..]),

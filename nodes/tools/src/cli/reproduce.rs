@@ -327,11 +327,21 @@ fn as_text(table: &Table) -> String {
     };
     let mut text = format!("{}{unit}\n\n{}", table.title, rows_as_text(table));
     if !table.also.is_empty() {
-        let mut also = TextTable::new(&["not judged", "paper", "ours", "ours is a"]).figures(1..3);
+        let heads = ["not judged", "paper", "ours", "difference", "ours is a"];
+        let mut also = TextTable::new(&heads).figures(1..4);
         for seen in &table.also {
             let paper = seen.paper.map_or_else(|| "-".to_owned(), number);
+            let relative = |paper: f64| format!("{:+.1} %", 100.0 * (seen.ours / paper - 1.0));
+            let difference = seen.paper.filter(|paper| *paper != 0.0);
+            let difference = difference.map_or_else(|| "-".to_owned(), relative);
             let kind = seen.kind.name().to_owned();
-            also.row([seen.label.clone(), paper, number(seen.ours), kind]);
+            also.row([
+                seen.label.clone(),
+                paper,
+                number(seen.ours),
+                difference,
+                kind,
+            ]);
         }
         text.push('\n');
         text.push_str(&also.render());

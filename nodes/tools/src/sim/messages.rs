@@ -30,6 +30,10 @@ pub struct About {
     pub between: String,
     /// Outstanding messages of each source; null for collective operations.
     pub window: Option<u32>,
+    /// Whether the hosts of network interfaces took the times of the description.
+    pub hosts: bool,
+    /// Processes that issued messages at each network interface, if not those of the description.
+    pub processes: Option<u32>,
     /// Seed of the run.
     pub seed: u64,
     /// Hash of every frame delivered: the same for the same seed and options.
@@ -87,11 +91,16 @@ pub fn table(printed: &Printed) -> String {
     let Printed { about, rows, .. } = printed;
     let window = about.window.map(|window| format!(", window {window}"));
     let mut text = format!(
-        "{}: {}, {}{}; the host takes no time\n",
+        "{}: {}, {}{}; {}\n",
         about.topology,
         about.operation,
         about.between,
-        window.unwrap_or_default()
+        window.unwrap_or_default(),
+        match (about.hosts, about.processes) {
+            (false, _) => "the host takes no time".to_owned(),
+            (true, None) => "hosts as described".to_owned(),
+            (true, Some(processes)) => format!("{processes} processes on each host"),
+        }
     );
     let is_collective = about.window.is_none();
     let head: &[&str] = match is_collective {

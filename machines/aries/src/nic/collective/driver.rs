@@ -21,13 +21,15 @@ pub(super) struct Driver {
     iteration: u64,
     stopping: bool,
     began: Time,
+    /// Time between two operations: the process sees a result and issues the next operation.
+    between: Duration,
     last: Time,
     counts: CollectiveReport,
     latency: LatencyRecorder,
 }
 
 impl Driver {
-    pub(super) fn new(spec: CollectiveSpec, rank: u32, now: Time) -> Self {
+    pub(super) fn new(spec: CollectiveSpec, rank: u32, now: Time, between: Duration) -> Self {
         let counts = CollectiveReport {
             run: spec.run,
             participants: spec.nics.len() as u32,
@@ -42,6 +44,7 @@ impl Driver {
             iteration: 0,
             stopping: false,
             began: now,
+            between,
             last: now,
             counts,
             latency: LatencyRecorder::new(),
@@ -72,7 +75,7 @@ impl Driver {
 
     /// When to join the next operation, unless one is joined.
     pub(super) fn due(&self) -> Option<Time> {
-        (self.phase == RunPhase::Running && !self.joined).then_some(self.last)
+        (self.phase == RunPhase::Running && !self.joined).then(|| self.last + self.between)
     }
 
     /// The next operation, for the caller to join.
@@ -107,7 +110,8 @@ impl Driver {
     }
 
     fn verify(&mut self, now: Time, ended: &Ended, result: Operand) {
-        self.latency.record_span(ended.joined.at, now);
+        self.latency
+            .record_span(ended.joined.at, now + self.between);
         let right = u64::from(ended.sequence) == self.iteration & u64::from(u32::MAX)
             && result == self.spec.result(self.iteration);
         self.counts.wrong += u64::from(!right);

@@ -25,7 +25,7 @@ use super::message::{CollectiveFailure, Kind, Message};
 use super::outbox::Outbox;
 use super::tree::Neighbours;
 use phitwire::nic::{Collective, Operand};
-use phitwire::time::Time;
+use phitwire::time::{Duration, Time};
 
 /// The user that joined the operation and gets the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +76,8 @@ pub(super) struct Owed {
 #[derive(Debug)]
 pub(super) struct Sink {
     pub now: Time,
+    /// Time of a step of an engine.
+    pub step: Duration,
     pub ended: VecDeque<Ended>,
     pub counters: AriesNicCounters,
 }
@@ -84,6 +86,7 @@ impl Default for Sink {
     fn default() -> Self {
         Self {
             now: Time::ZERO,
+            step: Duration::ZERO,
             ended: VecDeque::new(),
             counters: AriesNicCounters::default(),
         }
@@ -279,7 +282,7 @@ impl Engine {
         match self.tree.parent() {
             Some(parent) => {
                 self.handed_up = true;
-                self.post(parent, all, sink.now);
+                self.post(parent, all, sink.now + sink.step);
             }
             None => self.finish(&all, sink),
         }
@@ -294,7 +297,7 @@ impl Engine {
             self.clear(parent);
         }
         for child in 0..self.tree.children() {
-            self.post(child, result, sink.now);
+            self.post(child, result, sink.now + sink.step);
         }
         let agreed = |joined: &Joined| match result.outcome {
             Ok(_) if joined.collective != result.collective => Err(CollectiveFailure::Mismatch),

@@ -140,6 +140,8 @@ pub(crate) struct CollectiveUnit {
     driver: Option<Driver>,
     /// Engines whose users have gone. Each is freed once its neighbours have its results.
     left: [bool; ENGINES],
+    /// Time of a process between two operations of a run.
+    between: Duration,
     /// How long a response may wait for a message that carries it; zero disables the delay.
     answer_wait: Duration,
     /// Engine and neighbour of the last served message, if its "done" may be delayed.
@@ -164,11 +166,17 @@ impl CollectiveUnit {
             stalled: false,
             driver: None,
             left: [false; ENGINES],
+            between: Duration::ZERO,
             answer_wait,
             news: None,
             answered: None,
             overdue: VecDeque::new(),
         }
+    }
+
+    /// Lets a step of an engine, and a process between two operations of a run, take time.
+    pub(crate) fn set_times(&mut self, step: Duration, between: Duration) {
+        (self.sink.step, self.between) = (step, between);
     }
 
     pub(crate) fn counters(&self) -> &AriesNicCounters {
@@ -441,11 +449,11 @@ impl CollectiveUnit {
         }
         self.part();
         self.complete_all(now, memory);
-        for _ in 0..RUN_TURNS {
-            if !self.drive(now, memory) {
-                break;
-            }
+        let mut turns = 0;
+        // After its last operation a run needs one more call, to notice that it is over.
+        while (turns < RUN_TURNS || !self.has_turns()) && self.drive(now, memory) {
             self.complete_all(now, memory);
+            turns += 1;
         }
         self.send(now, requester);
     }

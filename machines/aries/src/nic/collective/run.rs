@@ -61,7 +61,7 @@ impl CollectiveUnit {
         self.driver = None;
         self.configure(spec.engine.into(), &tree, |target| nodes.resolve(target))
             .map_err(|error| CollectiveSpecError::Tree(error.to_string()))?;
-        self.driver = Some(Driver::new(spec, rank, now));
+        self.driver = Some(Driver::new(spec, rank, now, self.between));
         Ok(())
     }
 
@@ -88,12 +88,20 @@ impl CollectiveUnit {
         driver.is_some_and(|driver| driver.engine() == engine && !driver.is_done())
     }
 
+    /// Whether the run has an operation to join.
+    pub(super) fn has_turns(&self) -> bool {
+        self.driver.as_ref().and_then(Driver::due).is_some()
+    }
+
     /// Joins the next operation of a run if it is due. Returns whether it did.
     pub(super) fn drive(&mut self, now: Time, memory: &mut CachedMemory) -> bool {
         let Some(driver) = &mut self.driver else {
             return false;
         };
         let engine = driver.engine();
+        if driver.due().is_some_and(|at| at > now) {
+            return false;
+        }
         if driver.due().is_none() {
             let idle = self.is_idle(engine);
             if let Some(driver) = self.driver.as_mut().filter(|_| idle) {

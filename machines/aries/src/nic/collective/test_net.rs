@@ -137,7 +137,7 @@ impl Net {
 
     /// Sends the packets that a NIC has ready.
     pub(super) fn collect(&mut self, rank: usize) {
-        while let Some(packet) = self.nics[rank].requester.next_packet() {
+        while let Some(packet) = self.nics[rank].requester.next_packet(Time::NEVER) {
             let packet = packet.as_slice().to_vec();
             self.nics[rank].requester.packet_sent();
             self.send(rank, &packet);

@@ -33,6 +33,7 @@ fn what_differs_from_the_generator_is_written_too() {
     changed.settings.own.global_rate = rates::G14_0;
     changed.bias[2].minimal = Bias { shift: 1, add: 63 };
     changed.bias[3].growth = 5;
+    (changed.host.processes, changed.host.crossing_ns) = (16, 200);
     changed.absent = vec![10];
     let generator = changed.generator.expect("generated");
     changed.links = generator.links(&changed.shape, &changed.absent);
@@ -50,6 +51,8 @@ fn what_differs_from_the_generator_is_written_too() {
     });
     assert_eq!(again(&changed), changed);
     assert!(write(&changed).contains("absent = [\"g2-c1s0\"]"));
+    let host = "\n[host]\nprocesses = 16\ncrossing_ns = 200\n";
+    assert!(write(&changed).contains(host), "only what differs");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use miette::{IntoDiagnostic, WrapErr, miette};
 use phitwire::device::DeviceError;
-use phitwire::net::{Network, NodeRef};
+use phitwire::net::{HostUse, Network, NodeRef};
 use phitwire::nic::{Operation, SpecError, TrafficPattern, TrafficSpec};
 use phitwire::sim::direct::Pattern;
 use phitwire::sim::{Measured, MessageOp, World};
@@ -34,7 +34,7 @@ const LIMIT: Duration = Duration::from_ms(10_000);
 pub(super) struct MessageOptions {
     /// Let the network interfaces run this operation, verified, instead of a pattern of packets:
     /// put, get, amo (one message at a time from each source), or allreduce, barrier (by --nics).
-    /// Times are those of links and routers: processors, host interfaces and memory take none
+    /// On Aries, processes, host interfaces and memory take the times of the section host
     #[arg(long, value_name = "OP", value_parser = operation(), conflicts_with_all = [
         "load", "message_bytes", "request_reply", "process", "warmup", "measure", "drain", "seeds",
         "threads", "links", "netem", "fault", "trace", "perfetto", "csv", "file", "plot", "hgrm",
@@ -63,6 +63,14 @@ pub(super) struct MessageOptions {
     #[arg(long, value_name = "US", requires = "op", conflicts_with = "count",
           value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     span_us: Option<u64>,
+    /// Processes that issue messages at each network interface, where the description has times of
+    /// hosts [default: those of its section host]
+    #[arg(long, value_name = "N", requires = "op",
+          value_parser = clap::value_parser!(u32).range(1..=1_024))]
+    processes: Option<u32>,
+    /// Let hosts take no time: only links, routers and the ends of links count
+    #[arg(long, requires = "op", conflicts_with = "processes")]
+    no_host: bool,
     /// Network interfaces in a collective operation, one row each: numbers, or FROM..TO:xFACTOR
     /// [default: all]
     #[arg(long, value_name = "N", requires = "op", value_parser = parse_sizes)]
@@ -92,7 +100,8 @@ pub(super) fn run(
     let wires = one.wires(&*network).into_diagnostic()?;
     let begin = Instant::now();
     end_with_reader().into_diagnostic()?;
-    let mut world = World::of_machine(network, args.seed, &wires).into_diagnostic()?;
+    let host = host_of(&args.messages, &*network)?;
+    let mut world = World::with_hosts(network, args.seed, &wires, host).into_diagnostic()?;
     let has = world.operations();
     if !has.contains(&op) {
         let names: Vec<_> = has.into_iter().map(MessageOp::name).collect();
@@ -133,6 +142,8 @@ pub(super) fn run(
         operation: op.name(),
         between: runs.between,
         window: op.of_messages().map(|_| args.messages.window),
+        hosts: host.is_some(),
+        processes: args.messages.processes,
         seed: args.seed,
         trace_hash: format!("{:016x}", world.fabric.trace_hash()),
         machine_us: world.fabric.now().as_ps() as f64 / 1e6,
@@ -156,6 +167,20 @@ pub(super) fn run(
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
+}
+
+/// How hosts take time; `None` if they take none.
+fn host_of(options: &MessageOptions, network: &dyn Network) -> miette::Result<Option<HostUse>> {
+    let processes = options.processes;
+    match network.has_host_times() {
+        true if options.no_host => Ok(None),
+        true => Ok(Some(HostUse { processes })),
+        false if processes.is_some() => Err(miette!(
+            "--processes: {} has no times of hosts",
+            network.name()
+        )),
+        false => Ok(None),
+    }
 }
 
 /// The runs of one call.
