@@ -1,5 +1,6 @@
 //! Runs endpoints: each with its NIC and the clock.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,6 +28,8 @@ const DRAIN: Duration = Duration::from_secs(5);
 const ASK_AT_CLOSE: Duration = Duration::from_millis(50);
 /// Maximum number of completions handled in one turn.
 const TURN: usize = 256;
+/// Time limit for a receive at the NIC: programs that are closing their endpoints release theirs.
+pub const ROOM: Duration = Duration::from_secs(10);
 /// Calls between two reads of the clock.
 const CLOCK_EVERY: u32 = 32;
 /// Longest sleep of a call that waits for its NIC.
@@ -70,6 +73,34 @@ pub fn attached() -> usize {
     ATTACHED.load(Ordering::Relaxed)
 }
 
+/// Why an endpoint has not been attached to a NIC.
+#[derive(Debug)]
+pub enum Unattached {
+    Attach(AttachError),
+    /// The NIC at this door has no messages, as those of a T3E.
+    NoMessages(PathBuf),
+}
+
+impl From<AttachError> for Unattached {
+    fn from(error: AttachError) -> Self {
+        Self::Attach(error)
+    }
+}
+
+impl fmt::Display for Unattached {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Attach(error) => error.fmt(to),
+            Self::NoMessages(door) => write!(
+                to,
+                "{}: this machine's NIC has no block transfers and messages, which programs over \
+                 libfabric (MPI, OpenSHMEM) need; use a NIC of an Aries lab",
+                door.display()
+            ),
+        }
+    }
+}
+
 /// The memory that program and NIC share.
 #[derive(Debug)]
 struct SharedMemory(Arc<Mapping>);
@@ -90,8 +121,8 @@ impl Driver {
     /// Attaches to the NIC.
     ///
     /// # Errors
-    /// See [`AttachError`].
-    pub fn attach(place: &Place) -> Result<Self, AttachError> {
+    /// See [`Unattached`].
+    pub fn attach(place: &Place) -> Result<Self, Unattached> {
         let options = Options {
             job: place.job,
             member: None,
@@ -101,8 +132,7 @@ impl Driver {
         let mut nic = Nic::attach_within(&place.door, &options, patience)?;
         let has = nic.operations();
         if !(has.blocks && has.messages) {
-            let what = "supports only puts and gets, not block transfers and messages";
-            return Err(unfit(&place.door, what.into()));
+            return Err(Unattached::NoMessages(place.door.clone()));
         }
         let stages = Local {
             offset: STAGES_AT,
@@ -231,6 +261,30 @@ impl Driver {
                 self.issue(shared);
             }
         }
+    }
+
+    /// Whether the NIC has a receive for this endpoint, without which no message arrives. If other
+    /// programs hold them all, waits for one for `most` at most. A NIC that does not answer in that
+    /// time has not refused any.
+    pub fn can_receive(&mut self, shared: &mut Shared, most: Duration) -> bool {
+        let (mut patience, mut asleep) = (Patience::new(most), Duration::ZERO);
+        let mut is_refused = false;
+        self.endpoint.begin_check();
+        self.issue(shared);
+        while !self.endpoint.is_gone() && self.endpoint.has_receives() != Some(true) {
+            if self.endpoint.has_receives() == Some(false) {
+                is_refused = true;
+                sleep([self.nic.socket()], NAP);
+                asleep += NAP;
+                self.endpoint.begin_check();
+                self.issue(shared);
+            }
+            if patience.left(asleep).is_none() {
+                return !is_refused;
+            }
+            asleep = self.turn(shared);
+        }
+        true
     }
 
     /// Opens memory to peers and returns its key; `None` if NICs cannot reach it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::event_queues::EventQueueObject;
 use super::objects::{
     DomainObject, EndpointObject, NONE, Object, Part, PartObject, answer, answer_int, base, fid,
-    given, put, room_of, table, with_endpoint, within,
+    given, put, room_of, table, with_driver, with_endpoint, within,
 };
 use super::refusals::{REMOTE, check_flags, no_remote_counters};
 use super::*;
@@ -155,7 +155,10 @@ unsafe extern "C" fn control(ep: *mut c_void, command: c_int, arg: *mut u64) -> 
     // SAFETY: the program passes an endpoint, and flags if the command takes any.
     answer_int(|| unsafe {
         match command {
-            FI_ENABLE => Ok(()),
+            FI_ENABLE => with_driver(ep, |driver, shared| {
+                let can_receive = driver.can_receive(shared, driver::ROOM);
+                can_receive.then_some(()).ok_or_else(no_receives)
+            }),
             FI_GETOPSFLAG | FI_SETOPSFLAG => with_endpoint(ep, |endpoint, _| {
                 let flags = *given(arg)?;
                 let which = usize::from(flags & FI_SEND == 0);
@@ -169,6 +172,15 @@ unsafe extern "C" fn control(ep: *mut c_void, command: c_int, arg: *mut u64) -> 
             _ => Err(libc::ENOSYS),
         }
     })
+}
+
+/// Refuses an endpoint that could not get answers.
+fn no_receives() -> i32 {
+    eprintln!(
+        "phitwire: other endpoints hold all receives of the NIC; use fewer endpoints (OpenSHMEM: \
+         contexts), or fewer ranks per NIC"
+    );
+    libc::ENOBUFS
 }
 
 unsafe extern "C" fn cancel(ep: *mut c_void, context: *mut c_void) -> isize {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::{FI_CLASS_CNTR, FI_CLASS_EP, Fid, Ops, Table};
 use crate::domain::{Awaited, Domain, State};
+use crate::driver::Driver;
 use crate::engine::endpoint::Endpoint;
 use crate::engine::shared::{self, Shared};
 use crate::place::Place;
@@ -302,10 +303,22 @@ pub unsafe fn with_endpoint<T>(
     call: impl FnOnce(&mut Endpoint, &mut Shared) -> Result<T, i32>,
 ) -> Result<T, i32> {
     // SAFETY: guaranteed by the caller.
+    unsafe { with_driver(fid, |driver, shared| call(&mut driver.endpoint, shared)) }
+}
+
+/// The same, with the endpoint's NIC.
+///
+/// # Safety
+/// As for [`Object::of`].
+pub unsafe fn with_driver<T>(
+    fid: *const c_void,
+    call: impl FnOnce(&mut Driver, &mut Shared) -> Result<T, i32>,
+) -> Result<T, i32> {
+    // SAFETY: guaranteed by the caller.
     let object = unsafe { EndpointObject::of(fid, FI_CLASS_EP)? };
     object.own.within(|state| {
         let (driver, shared) = state.endpoint(object.own.slot).ok_or(libc::EINVAL)?;
-        let called = call(&mut driver.endpoint, shared);
+        let called = call(driver, shared);
         driver.issue(shared);
         state.called();
         called

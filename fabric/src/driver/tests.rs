@@ -227,3 +227,15 @@ fn sixteen_programs_share_a_nic() {
         assert_eq!(into.now(), pattern(8, to));
     }
 }
+
+#[test]
+fn an_endpoint_without_receives_is_refused_until_others_end() {
+    let fake = Fake::start(1);
+    let mut all = with_one_that_receives_nothing(&fake);
+    let can_receive = |one: &mut One, most| one.driver.can_receive(&mut one.shared, most);
+    assert!(can_receive(&mut all[3], ROOM));
+    assert!(!can_receive(&mut all[4], SOON), "others hold all receives");
+    all.remove(0);
+    fake.settle();
+    assert!(can_receive(&mut all[3], ROOM), "one has ended");
+}

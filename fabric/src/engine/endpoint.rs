@@ -125,6 +125,16 @@ impl Endpoint {
         self.core.clock.wait_for(patience);
     }
 
+    /// Begins to check whether the NIC has a receive left for this endpoint.
+    pub fn begin_check(&mut self) {
+        self.session.receives.begin_check(&mut self.core);
+    }
+
+    /// The outcome of the check; `None` until the NIC has ended it.
+    pub const fn has_receives(&self) -> Option<bool> {
+        self.session.receives.has_any()
+    }
+
     /// When [`Self::handle_timeout`] is due.
     pub fn deadline(&self) -> Duration {
         self.liveness.deadline()

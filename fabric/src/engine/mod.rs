@@ -23,6 +23,7 @@
 //! | [`core`] | what all parts use: segment, commands, [`peers`], the time ([`clock`]) |
 //! | [`shared`] | what a domain's endpoints share: queues, counters, vectors, registered memory |
 //! | [`wire`], [`parcel`] | messages, and those that wait to be sent |
+//! | [`receives`] | receives that [`session`] keeps posted at the NIC |
 //! | [`landing`] | where a message or a reply lands |
 //! | [`access`], [`piece`], [`amo`] | one-sided operations, their commands, atomic operations |
 //! | [`service`], [`elements`] | a peer's atomic request, by the NIC or by the program |
@@ -60,6 +61,7 @@ pub mod piece;
 pub mod pulls;
 pub mod ranges;
 pub mod reach;
+pub mod receives;
 pub mod registration;
 pub mod renewal;
 pub mod requests;

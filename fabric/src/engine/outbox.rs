@@ -13,6 +13,7 @@ pub mod names {
     pub const PROBE: u64 = 5 << 40;
     pub const DIRECT: u64 = 6 << 40;
     pub const DEREGISTER: u64 = 7 << 40;
+    pub const CHECK: u64 = 8 << 40;
     pub const KINDS: u64 = !0 << 40;
     /// Marks a registration that an operation waits for; those of ranges have no mark.
     pub const AWAITED: u64 = 1 << 32;
@@ -29,6 +30,9 @@ pub mod names {
 pub enum Outgoing {
     /// A receive, by slot.
     Receive(usize),
+    /// Takes back a receive that does not exist: when it completes, all receives before it are
+    /// posted or rejected.
+    Check,
     /// A message, by slot.
     Send(usize),
     /// A fetch, by slot.

@@ -14,6 +14,7 @@ use super::core::Core;
 use super::outbox::Outgoing;
 use super::parcel::{End, Parcel};
 use super::peers::PerPeer;
+use super::receives::Receives;
 use super::shared::{Entry, Failure, Shared, Why};
 use super::slots::{self, RECEIVES, SENDS, Slab};
 use super::wire::{HEAD, Head, Kind, SLOT};
@@ -72,21 +73,14 @@ pub struct Session {
     queued: usize,
     /// Maximum number of messages in flight to a peer, from its next message on.
     window: u64,
-    /// Posted receives. Peers are assumed to post as many; what exceeds theirs is rejected and resent.
-    receives: usize,
-    /// Slots of receives that the NIC rejected because other programs hold them all.
-    rejected: Vec<usize>,
+    pub(super) receives: Receives,
 }
 
 impl Session {
     /// No messages yet; all receives are posted.
     pub(super) fn new(core: &mut Core, receives: usize) -> Self {
-        debug_assert!(receives <= RECEIVES, "each has a slot");
-        for slot in 0..receives {
-            core.outbox.push(Outgoing::Receive(slot));
-        }
         Self {
-            receives,
+            receives: Receives::new(core, receives),
             channels: PerPeer::default(),
             to_self: VecDeque::new(),
             sends: Slab::new(SENDS),
@@ -94,13 +88,12 @@ impl Session {
             owed: Vec::new(),
             queued: 0,
             window: 2,
-            rejected: Vec::new(),
         }
     }
 
     /// Shares the receives of each peer among this many programs.
     pub(super) fn share_among(&mut self, programs: usize) {
-        self.window = ((self.receives / programs) as u64).clamp(2, WIDEST);
+        self.window = ((self.receives.count() / programs) as u64).clamp(2, WIDEST);
     }
 
     /// Messages waiting to be sent.
@@ -151,10 +144,7 @@ impl Session {
         assert_eq!(self.queued, queued, "each queued message is counted");
         let waiting = self.channels.iter().filter(|channel| channel.is_waiting);
         assert_eq!(self.waiting.len(), waiting.count(), "a peer waits once");
-        assert!(
-            self.rejected.len() <= RECEIVES,
-            "a receive is rejected once"
-        );
+        self.receives.check();
         for channel in self.channels.iter() {
             assert!(
                 channel.acked <= channel.next,
@@ -465,19 +455,6 @@ impl Session {
             }
         }
         core.outbox.push(Outgoing::Receive(slot));
-    }
-
-    /// The NIC rejected a receive because other programs hold them all.
-    pub(super) fn receive_rejected(&mut self, slot: usize) {
-        self.rejected.push(slot);
-        debug_assert!(self.rejected.len() <= RECEIVES);
-    }
-
-    /// Posts rejected receives again: other programs may have left.
-    pub(super) fn post_rejected(&mut self, core: &mut Core) {
-        for slot in self.rejected.drain(..) {
-            core.outbox.push(Outgoing::Receive(slot));
-        }
     }
 
     /// Handles a message from this processor, according to the NIC.

@@ -79,8 +79,9 @@ impl Endpoint {
                     names::REGISTER => self.registered(shared, number, true, ended),
                     names::DEREGISTER => self.registered(shared, number, false, ended),
                     names::RECEIVE if status == Status::TooMany => {
-                        self.session.receive_rejected(slot);
+                        self.session.receives.reject(slot);
                     }
+                    names::CHECK => self.session.receives.end_check(),
                     _ => {}
                 }
             }
@@ -122,7 +123,7 @@ impl Endpoint {
         }
         let core = &mut self.core;
         self.liveness.begin_check(core, now);
-        self.session.post_rejected(core);
+        self.session.receives.post_rejected(core);
         self.renewal.retry(core, shared);
         self.check_peers(shared);
         self.route(shared);

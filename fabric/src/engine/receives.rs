@@ -1,0 +1,81 @@
+//! The receives that an endpoint keeps posted, and whether the NIC takes them.
+
+use super::core::Core;
+use super::outbox::Outgoing;
+use super::slots::RECEIVES;
+
+/// Posted receives. Peers are assumed to post as many; what exceeds theirs is rejected and resent.
+#[derive(Debug)]
+pub struct Receives {
+    count: usize,
+    /// Slots of receives that the NIC rejected because other programs hold them all.
+    rejected: Vec<usize>,
+    /// Whether the NIC has not ended the last check yet.
+    is_checking: bool,
+}
+
+impl Receives {
+    /// Posts all.
+    pub(super) fn new(core: &mut Core, count: usize) -> Self {
+        debug_assert!(count <= RECEIVES, "each has a slot");
+        for slot in 0..count {
+            core.outbox.push(Outgoing::Receive(slot));
+        }
+        Self {
+            count,
+            rejected: Vec::new(),
+            is_checking: false,
+        }
+    }
+
+    /// Receives that are posted if the NIC takes all.
+    pub(super) const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The NIC has rejected a receive.
+    pub(super) fn reject(&mut self, slot: usize) {
+        self.rejected.push(slot);
+        debug_assert!(
+            self.rejected.len() <= self.count,
+            "a receive is rejected once"
+        );
+    }
+
+    /// Posts rejected receives again: other programs may have left. Not during a check, which would
+    /// then miss them.
+    pub(super) fn post_rejected(&mut self, core: &mut Core) {
+        if self.is_checking {
+            return;
+        }
+        for slot in self.rejected.drain(..) {
+            core.outbox.push(Outgoing::Receive(slot));
+        }
+    }
+
+    /// Posts rejected receives again, and begins to check whether the NIC takes any.
+    pub(super) fn begin_check(&mut self, core: &mut Core) {
+        self.post_rejected(core);
+        self.is_checking = true;
+        core.outbox.push(Outgoing::Check);
+    }
+
+    /// The NIC has ended the check.
+    pub(super) const fn end_check(&mut self) {
+        self.is_checking = false;
+    }
+
+    /// Whether a receive is posted; `None` until the NIC has ended the check.
+    pub(super) const fn has_any(&self) -> Option<bool> {
+        match self.is_checking {
+            true => None,
+            false => Some(self.rejected.len() < self.count),
+        }
+    }
+
+    /// Checks the invariants between the fields.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        assert!(self.rejected.len() <= self.count, "each is rejected once");
+    }
+}
