@@ -106,13 +106,16 @@ clear_ends() {
     clear_nft
 }
 
+# whole_again NETNS INTERFACE: turns its offload on again.
+whole_again() { inside "$1" ethtool -K "$2" gso on tx-udp-segmentation on; }
+
 clear_nft() {
     local netns interface
     for netns in "${!ends[@]}"; do
         [[ -e $nft_mark$netns ]] || continue
         for interface in ${ends[$netns]}; do
             inside "$netns" nft delete table netdev "phw_$interface" 2>/dev/null || continue
-            inside "$netns" ethtool -K "$interface" gso on tx-udp-segmentation on
+            whole_again "$netns" "$interface"
         done
     done
 }
@@ -125,7 +128,7 @@ nft_ends() {
         touch -- "$nft_mark$netns"
         for interface in ${ends[$netns]}; do
             inside "$netns" ethtool -K "$interface" gso off tx-udp-segmentation off
-            inside "$netns" nft -f - <<NFT || return 1
+            inside "$netns" nft -f - <<NFT || { whole_again "$netns" "$interface"; return 1; }
 table netdev phw_$interface {
     chain impair {
         type filter hook ingress device "$interface" priority 0

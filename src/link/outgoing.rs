@@ -4,8 +4,9 @@ use super::config::LinkProfile;
 use super::round_trip::RoundTrip;
 use crate::time::{Duration, Time};
 
-/// After more unanswered probes, acknowledgements show how long the peer was suspended, not how
-/// long the path is. On a long path, the doubled timeouts leave time for a later measurement.
+/// After more unanswered probes than this, an acknowledgement shows how long the peer was
+/// suspended, not how long the path is. Paths of up to about four of the longest timeouts are
+/// measured later, once the timeout has doubled.
 const MEASURED_PROBES: u32 = 4;
 
 /// Transmit lanes, and the timers for what the peer owes.
@@ -20,7 +21,7 @@ pub struct Outgoing {
     asked: u32,
     /// Limit of `asked` before everything is resent although the peer is silent.
     questions: Option<u32>,
-    /// When the peer last failed to reply to more than [`MEASURED_PROBES`].
+    /// When the timer last expired after more than [`MEASURED_PROBES`] unanswered probes.
     suspended_until: Time,
     /// The peer was heard after the last probe: it runs and has not received the data.
     answers: bool,

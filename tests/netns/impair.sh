@@ -25,8 +25,6 @@ check "about 3 % of the frames were lost (was $($share) per mille)" between "$($
 check "packets were resent" bash -c "(( $(field "$T_SCRATCH/rate.json" retransmitted_packets) > 0 ))"
 check "clear removes it" bash -c '"$1" --lab "$2" all clear && ! "$1" --lab "$2" all show | grep -v clear' bash "$impair" "$LAB"
 rate_case "exactly once without loss" 1000 --seconds 0.5
-# The canary: what counts the losses sees none where there are none.
-check "no frame is lost any more" test "$($share)" = 0
 
 if (( netem )); then
     check "delay works" t_impair all delay 2ms loss 5%

@@ -90,14 +90,14 @@ fn mistakes_are_shown_where_they_are() {
         (
             "lod = 0.3",
             "1:1",
-            "`lod` is no option of `phitwire sim`|did you mean `load`?",
+            "`phitwire sim` has no option `lod`|did you mean `load`?",
         ),
         (
             "zebra = 1",
             "1:1",
             "the options are topology, traffic, participants, load",
         ),
-        ("config = \"x\"", "1:1", "`config` is no option"),
+        ("config = \"x\"", "1:1", "has no option `config`"),
         (
             "seed = 1\nload = true",
             "2:8",
@@ -113,12 +113,12 @@ fn mistakes_are_shown_where_they_are() {
             "1:12",
             "`topology` cannot be a list|name of a network",
         ),
-        ("topology = \"--json\"", "1:12", "`--json` is no network"),
+        ("topology = \"--json\"", "1:12", "`--json` is not a network"),
         ("[load]\nfrom = 1", "1:1|1:2", "`load` cannot be a table"),
         (
             "fault = [[1]]",
             "1:9",
-            "`fault` cannot be a list of other things",
+            "`fault` cannot be a list that contains other types",
         ),
         (
             "seed = \"seven\"",
@@ -145,7 +145,7 @@ fn mistakes_are_shown_where_they_are() {
             "1:1",
             "runs with other options",
         ),
-        ("{\"options\":\n 1", "2:1|2:2|2:3", "not JSON"),
+        ("{\"options\":\n 1", "2:1|2:2|2:3", "invalid JSON"),
     ] {
         let file = written(folder.path(), text);
         let output = sim(&format!("aries-pair --config {}", file.display()));

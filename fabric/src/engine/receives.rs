@@ -1,4 +1,4 @@
-//! The receives that an endpoint keeps posted, and whether the NIC takes them.
+//! The receives that an endpoint keeps posted, and whether the NIC accepts them.
 
 use super::core::Core;
 use super::outbox::Outgoing;
@@ -12,6 +12,8 @@ pub struct Receives {
     rejected: Vec<usize>,
     /// Whether the NIC has not ended the last check yet.
     is_checking: bool,
+    /// Whether a receive was posted when the last check ended.
+    had_any: bool,
 }
 
 impl Receives {
@@ -25,6 +27,7 @@ impl Receives {
             count,
             rejected: Vec::new(),
             is_checking: false,
+            had_any: false,
         }
     }
 
@@ -63,13 +66,14 @@ impl Receives {
     /// The NIC has ended the check.
     pub(super) const fn end_check(&mut self) {
         self.is_checking = false;
+        self.had_any = self.rejected.len() < self.count;
     }
 
-    /// Whether a receive is posted; `None` until the NIC has ended the check.
+    /// Whether a receive was posted at the end of the check; `None` until the NIC has ended it.
     pub(super) const fn has_any(&self) -> Option<bool> {
         match self.is_checking {
             true => None,
-            false => Some(self.rejected.len() < self.count),
+            false => Some(self.had_any),
         }
     }
 

@@ -17,9 +17,9 @@ use phitwire::time::{Duration, Time};
 const CYCLE_PS: u64 = 1_250;
 /// The unit of [`HostTimes::line_cycles`].
 const LINE: u64 = 64;
-/// The NIC takes no packet while more than this waits for the host interface.
+/// The NIC accepts no packets while the backlog of the host interface exceeds this.
 const MOST_BACKLOG: Duration = Duration::from_ns(100);
-/// Maximum number of responses that wait for the host, above which the NIC takes no request.
+/// Maximum number of delayed responses; at this number the NIC accepts no requests.
 const MOST_DELAYED: usize = 1024;
 
 /// The times of a host: the `[host]` section of a description.
@@ -111,7 +111,8 @@ pub(crate) struct Served {
     pub hit: bool,
 }
 
-/// The host of one NIC. Each resource is free from the time in its field on.
+/// The host of one NIC. `down`, `up`, `atomics` and each process hold the time from which they are
+/// free.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub times: HostTimes,
@@ -166,8 +167,10 @@ impl Host {
     pub(crate) fn leaves(&mut self, now: Time, asker: Asker, bytes: usize) -> Time {
         match asker {
             Asker::Traffic(RunRequest::Message(_)) | Asker::User(_) | Asker::Transaction(_) => {
+                // The interface is not occupied while a message crosses it.
                 let issued = self.issue(now);
-                occupy(&mut self.down, issued, self.times.transfer(bytes as u64))
+                let moved = occupy(&mut self.down, now, self.times.transfer(bytes as u64));
+                moved + issued.since(now)
             }
             Asker::Transfer(..) if bytes > 0 => {
                 occupy(&mut self.up, now, self.times.request());
@@ -197,7 +200,7 @@ impl Host {
         }
     }
 
-    /// When all that has landed so far is visible to the processes.
+    /// When the processes see everything that has landed so far.
     pub(crate) fn seen(&self, now: Time) -> Time {
         self.up.max(now) + self.times.crossing()
     }
@@ -241,13 +244,13 @@ impl Host {
         (first.key().0 <= now).then(|| first.remove())
     }
 
-    /// When the NIC takes packets again, if the host delays it now.
+    /// Whether the NIC accepts no requests, since too many responses wait.
+    pub(crate) fn is_full(&self) -> bool {
+        self.answers.len() >= MOST_DELAYED
+    }
+
+    /// When the NIC accepts packets again, if the host delays it now.
     pub(crate) fn busy_until(&self, now: Time) -> Option<Time> {
-        if self.answers.len() >= MOST_DELAYED {
-            // A response that is due waits for the link.
-            let soon = now + Duration::from_ps(CYCLE_PS);
-            return self.answers.keys().next().map(|&(at, _)| at.max(soon));
-        }
         let taken = self.up.max(self.atomics);
         let limit = now + MOST_BACKLOG;
         (taken > limit).then(|| now + taken.since(limit))

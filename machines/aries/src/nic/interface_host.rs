@@ -1,4 +1,4 @@
-//! The host of a NIC whose time counts: delayed responses and completions.
+//! The host in the machine's time: delayed responses and completions.
 
 use phitwire_framing::aries::packet::MAX_DATA;
 
@@ -31,6 +31,13 @@ impl Interface {
         let host = self.requester.host.as_ref();
         self.busy_until = host.and_then(|host| host.busy_until(now));
         self.busy_until.is_some()
+    }
+
+    /// Whether too many responses wait for the host to accept a request.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        let host = self.requester.host.as_ref();
+        host.is_some_and(|host| host.is_full())
     }
 
     /// Takes the response to the request served last if the host delays it.

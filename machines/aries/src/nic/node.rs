@@ -352,6 +352,23 @@ impl AriesNic {
         }
     }
 
+    /// Sends what the link takes, and the responses that the host has delayed until now.
+    fn flush_delayed(&mut self, now: Time) {
+        loop {
+            while self.responses.len() < RESPONSE_QUEUE
+                && self.interface.delayed_answer(now, self.responses.vacant())
+            {
+                self.responses.push_vacant();
+            }
+            let waiting = self.responses.len();
+            self.flush();
+            // A full queue may have left some that are due.
+            if waiting < RESPONSE_QUEUE || self.responses.len() == waiting {
+                return;
+            }
+        }
+    }
+
     /// Takes requests on `vcs` while there is room for their responses. The virtual channels take
     /// turns.
     fn receive_requests(&mut self, now: Time, vcs: u8) {
@@ -364,7 +381,7 @@ impl AriesNic {
                     return;
                 }
             }
-            if left == 0 || self.interface.is_busy(now) {
+            if left == 0 || self.interface.is_full() || self.interface.is_busy(now) {
                 return;
             }
             let behind = left >> self.turn << self.turn;
@@ -436,12 +453,7 @@ impl Node for AriesNic {
         {
             self.responses.push_vacant();
         }
-        while self.responses.len() < RESPONSE_QUEUE
-            && self.interface.delayed_answer(now, self.responses.vacant())
-        {
-            self.responses.push_vacant();
-        }
-        self.flush();
+        self.flush_delayed(now);
         while self.link.wire().backlog_flits() < TRANSFER_BACKLOG
             && self.interface.issue_transfers(now)
         {

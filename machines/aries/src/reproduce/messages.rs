@@ -34,6 +34,8 @@ pub const FIGURE_15: Shape = Shape {
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub shape: Shape,
+    /// Blue links between two groups; `None`: as many as fit.
+    pub blue: Option<u16>,
     pub host: HostTimes,
     /// Metres of cable: green, black and blue.
     pub metres: [u32; 3],
@@ -50,6 +52,7 @@ impl Setup {
                 blades: 1,
                 nics: 2,
             },
+            blue: None,
             host: HostTimes::PAPER,
             metres: AriesOptions::METRES,
             seed,
@@ -59,6 +62,7 @@ impl Setup {
     fn network(&self) -> Result<Dragonfly, String> {
         let spec = DragonflySpec {
             shape: self.shape,
+            global_links: self.blue,
             ..DragonflySpec::default()
         };
         let mut network = spec.generate().map_err(|error| error.to_string())?;
@@ -95,6 +99,34 @@ impl Setup {
         };
         let measured = run(&mut world, &spec)?;
         Ok(measured.elapsed.as_ps() as f64 / 1e3 / COUNT as f64)
+    }
+
+    /// The longest time of an 8-byte put from a NIC of the first half to one of the second, and
+    /// back, in nanoseconds: each pair alone.
+    fn farthest_ns(&self) -> Result<f64, String> {
+        const COUNT: u64 = 5;
+        let mut world = self.world()?;
+        let numbers = world.traffic_numbers();
+        let (first, second) = numbers.split_at(numbers.len() / 2);
+        let mut longest = 0.0_f64;
+        let pairs = first
+            .iter()
+            .flat_map(|from| second.iter().map(move |to| (from, to)));
+        for (run_number, (&from, &to)) in (1..).zip(pairs) {
+            let spec = TrafficSpec {
+                run: run_number,
+                processors: vec![from],
+                pattern: TrafficPattern::List {
+                    destinations: vec![to],
+                },
+                window: 1,
+                count: COUNT,
+                ..self.one_way(&world, Operation::Put, 8)
+            };
+            let measured = run(&mut world, &spec)?;
+            longest = longest.max(measured.elapsed.as_ps() as f64 / 1e3 / COUNT as f64);
+        }
+        Ok(longest)
     }
 
     fn one_way(&self, world: &World<Dragonfly>, op: Operation, size: u32) -> TrafficSpec {

@@ -50,6 +50,21 @@ fn a_put_is_the_sum_of_its_stages() {
     assert!((put - stages).abs() < 3.0, "{put} {stages}");
 }
 
+/// The interface to the NIC is not occupied by a message that still crosses it.
+#[test]
+fn gets_are_as_fast_both_ways_as_one_way() {
+    let rate = |both_ways| {
+        let load = Load {
+            op: Operation::Get,
+            both_ways,
+            ..Load::puts(8, 7)
+        };
+        Setup::pair(1).rate(load, 50).unwrap()
+    };
+    let (one, both) = (rate(false), rate(true));
+    assert!((both / one - 1.0).abs() < 0.01, "{one} {both}");
+}
+
 /// Canaries: each constant moves a number out of its tolerance.
 #[test]
 fn another_constant_is_reported() {

@@ -97,8 +97,8 @@ fn words_of(file: &ConfigFile, entry: &Entry) -> Result<Vec<OsString>, ConfigErr
             .into_iter()
             .collect(),
         (Setting::Word(word), ArgAction::Set) if name == TOPOLOGY => {
-            if word.starts_with("--") {
-                let message = format!("`{word}` is no network");
+            if word.starts_with('-') {
+                let message = format!("`{word}` is not a network");
                 return Err(file.mistake(entry.spans[1].clone(), message, None));
             }
             vec![word.into()]
@@ -127,7 +127,7 @@ fn unknown(file: &ConfigFile, entry: &Entry, command: &Command) -> ConfigError {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("the options are {}", names.join(", ")),
     };
-    let message = format!("`{}` is no option of `phitwire sim`", entry.name);
+    let message = format!("`phitwire sim` has no option `{}`", entry.name);
     file.mistake(entry.spans[0].clone(), message, Some(help))
 }
 

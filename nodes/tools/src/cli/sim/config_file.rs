@@ -11,6 +11,9 @@ use toml::de::{DeTable, DeValue};
 
 use crate::input_file::InputFile;
 
+/// Most options in a file: more than `phitwire sim` has.
+const MOST_OPTIONS: usize = 200;
+
 /// An option in a file.
 #[derive(Debug)]
 pub(super) struct Entry {
@@ -107,7 +110,7 @@ impl ConfigFile {
     fn of_json(&self) -> Result<Vec<Entry>, ConfigError> {
         let value: Value = serde_json::from_str(&self.text).map_err(|error| {
             let place = self.offset(error.line(), error.column());
-            self.mistake(place..place, format!("not JSON: {error}"), None)
+            self.mistake(place..place, format!("invalid JSON: {error}"), None)
         })?;
         let points = value
             .as_array()
@@ -126,7 +129,15 @@ impl ConfigFile {
             .any(|point| point["options"].as_object() != Some(options))
         {
             let help = Some("keep the points of one run".to_owned());
-            return Err(self.mistake(0..0, "the points are of runs with other options", help));
+            return Err(self.mistake(
+                0..0,
+                "the points come from runs with different options",
+                help,
+            ));
+        }
+        if options.len() > MOST_OPTIONS {
+            let message = format!("{} options, at most {MOST_OPTIONS} expected", options.len());
+            return Err(self.mistake(0..0, message, None));
         }
         let from = self.text.find("\"options\"").unwrap_or(0);
         let entry = |(name, value): (&String, &Value)| {
@@ -163,7 +174,7 @@ impl Setting {
             DeValue::Array(items) => {
                 let words = items.iter().map(|item| toml_word(item.get_ref()));
                 let words: Option<Vec<_>> = words.collect();
-                words.map_or(Self::Other("a list of other things"), Self::List)
+                words.map_or(Self::Other("a list that contains other types"), Self::List)
             }
             DeValue::Table(_) => Self::Other("a table"),
             DeValue::Datetime(_) => Self::Other("a date"),
@@ -176,7 +187,7 @@ impl Setting {
             Value::Bool(is_on) => Self::Switch(*is_on),
             Value::Array(items) => {
                 let words: Option<Vec<_>> = items.iter().map(json_word).collect();
-                words.map_or(Self::Other("a list of other things"), Self::List)
+                words.map_or(Self::Other("a list that contains other types"), Self::List)
             }
             Value::Object(_) => Self::Other("an object"),
             Value::Null => Self::Other("null"),
