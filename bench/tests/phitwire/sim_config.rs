@@ -143,7 +143,7 @@ fn mistakes_are_shown_where_they_are() {
         (
             "[{\"options\": {}}, {\"options\": {\"load\": 1}}]",
             "1:1",
-            "runs with other options",
+            "runs with different options",
         ),
         ("{\"options\":\n 1", "2:1|2:2|2:3", "invalid JSON"),
     ] {
