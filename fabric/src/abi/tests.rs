@@ -332,7 +332,7 @@ fn unsupported_atomic_operations_are_refused() {
     let inject: InjectAtomic = operation(unsafe { (*ep.at().cast::<FidEp>()).atomic }, 3);
     for (datatype, op) in (-1..20).flat_map(|op| (-1..20).map(move |of| (of, op))) {
         let found = domains::elements_of(datatype, op, Form::Write);
-        // There is no address vector: what is supported fails later.
+        // Without an address vector, supported operations fail later.
         let errno = found.map_or(libc::EOPNOTSUPP, |_| libc::EINVAL);
         // SAFETY: the memory is that of the longest element.
         let begun = unsafe { inject(ep.at(), bytes.as_ptr().cast(), 1, 0, 0, 0, datatype, op) };
