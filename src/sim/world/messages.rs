@@ -94,18 +94,21 @@ impl<L: Network + ?Sized> World<L> {
         runs.try_for_each(|runs| spec.validate(runs.abilities()))
     }
 
-    /// Runs `spec` for at most `limit` and verifies every message.
+    /// Runs `spec`, gives up when no message completes for `patience`, and verifies every message.
     ///
     /// # Errors
     /// [`DeviceError::Traffic`].
     pub fn measure_traffic(
         &mut self,
         spec: &TrafficSpec,
-        limit: Duration,
+        patience: Duration,
     ) -> Result<Measured, DeviceError> {
         self.start_traffic(spec)?;
-        let has_ended = self.finish(spec.run, limit);
-        let violations = self.at_rest(has_ended.then_some((spec.run, None)), limit);
+        let has_ended = self.run_to_end(spec.run, patience, |world| {
+            let report = world.report(spec.run);
+            report.acknowledged + report.timed_out
+        });
+        let violations = self.at_rest(has_ended.then_some((spec.run, None)), patience);
         let report = self.report(spec.run);
         let sent = |nic| {
             let runs = self.fabric.node(nic).traffic();
@@ -121,8 +124,8 @@ impl<L: Network + ?Sized> World<L> {
         })
     }
 
-    /// Runs `count` operations among the NICs with these numbers, for at most `limit`, and verifies
-    /// every result. `run` must differ from that of every earlier run.
+    /// Runs `count` operations among the NICs with these numbers, gives up when none completes for
+    /// `patience`, and verifies every result. `run` must differ from that of every earlier run.
     ///
     /// # Errors
     /// See [`BarrierError`].
@@ -134,7 +137,7 @@ impl<L: Network + ?Sized> World<L> {
         op: MessageOp,
         numbers: &[u16],
         (run, count): (u32, u64),
-        limit: Duration,
+        patience: Duration,
     ) -> Result<Measured, BarrierError> {
         let op = match op {
             MessageOp::Allreduce => Collective::Reduce(Reduce::Sum, Number::Float64),
@@ -143,7 +146,7 @@ impl<L: Network + ?Sized> World<L> {
         };
         let mut engines = self.nics().map(|nic| self.fabric.node(nic).collectives());
         if op == Collective::Barrier && engines.all(|engine| engine.is_none()) {
-            return self.measure_barriers(numbers, (run, count), limit);
+            return self.measure_barriers(numbers, (run, count), patience);
         }
         let spec = CollectiveSpec {
             run,
@@ -153,8 +156,10 @@ impl<L: Network + ?Sized> World<L> {
             ..CollectiveSpec::default()
         };
         self.start_collectives(&spec)?;
-        let has_ended = self.finish(0, limit);
-        let violations = self.at_rest(has_ended.then_some((0, Some(&spec))), limit);
+        let has_ended = self.run_to_end(0, patience, |world| {
+            world.collective_report(&spec).iterations
+        });
+        let violations = self.at_rest(has_ended.then_some((0, Some(&spec))), patience);
         let report = self.collective_report(&spec);
         Ok(Measured {
             completed: report.iterations,
@@ -170,7 +175,7 @@ impl<L: Network + ?Sized> World<L> {
         &mut self,
         numbers: &[u16],
         (run, count): (u32, u64),
-        limit: Duration,
+        patience: Duration,
     ) -> Result<Measured, BarrierError> {
         let spec = BarrierSpec {
             run,
@@ -180,8 +185,8 @@ impl<L: Network + ?Sized> World<L> {
         };
         self.prepare_barriers(&spec)?;
         self.start_barriers(&spec)?;
-        let has_ended = self.finish(0, limit);
-        let mut violations = self.at_rest(has_ended.then_some((0, None)), limit);
+        let has_ended = self.run_to_end(0, patience, |world| world.barrier_report(&spec).barriers);
+        let mut violations = self.at_rest(has_ended.then_some((0, None)), patience);
         let report = self.barrier_report(&spec);
         violations.extend(check_barriers(&report, true).err());
         Ok(Measured {
@@ -193,19 +198,38 @@ impl<L: Network + ?Sized> World<L> {
         })
     }
 
+    /// Runs until the run has ended, or `completed` has not risen for `patience`. Returns whether
+    /// the run has ended.
+    fn run_to_end(
+        &mut self,
+        run: u64,
+        patience: Duration,
+        completed: impl Fn(&Self) -> u64,
+    ) -> bool {
+        let mut before = completed(self);
+        while !self.finish(run, patience) {
+            let now = completed(self);
+            if now == before {
+                return false;
+            }
+            before = now;
+        }
+        true
+    }
+
     /// Checks the network and the `ended` run (its number, or its collective operations) at rest. A
-    /// run that still goes on after `limit` is a finding; the network is not checked then.
+    /// run without progress for `patience` is a finding; the network is not checked then.
     fn at_rest(
         &mut self,
         ended: Option<(u64, Option<&CollectiveSpec>)>,
-        limit: Duration,
+        patience: Duration,
     ) -> Vec<Violation> {
         if let Some((run, collectives)) = ended {
             return self.drain(run, collectives, Allowance::default(), REST);
         }
-        let us = limit.as_ns() / 1_000;
+        let us = patience.as_ns() as f64 / 1_000.0;
         vec![Violation::Messages(format!(
-            "the run did not end within {us} us of the machine's time"
+            "no operation completed within {us} us of the machine's time"
         ))]
     }
 }

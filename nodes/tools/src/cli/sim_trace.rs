@@ -27,7 +27,7 @@ pub(super) struct SimTraceArgs {
     trace: Option<Wanted>,
     /// Write the traces to a file for ui.perfetto.dev and chrome://tracing
     #[arg(long, value_name = "FILE", requires = "trace")]
-    perfetto: Option<PathBuf>,
+    pub(super) perfetto: Option<PathBuf>,
 }
 
 /// The source and destination NIC, and the number of messages to trace.

@@ -37,8 +37,32 @@ pub(super) fn are_left(args: &SimArgs) -> bool {
     named(args).iter().any(|(_, file)| file.is_some())
 }
 
+/// Rejects outputs that would overwrite the files that the run reads.
+fn check_inputs(args: &SimArgs) -> miette::Result<()> {
+    let topology = Path::new(&args.topology);
+    let inputs = [Some(topology), args.config.as_deref()];
+    let others = [
+        ("--record", &args.record.file),
+        ("--capture", &args.capture),
+        ("--perfetto", &args.traced.perfetto),
+    ];
+    for (option, file) in named(args).into_iter().chain(others) {
+        let Some(file) = file else { continue };
+        let mut read = inputs.into_iter().flatten();
+        if read.any(|input| is_one_file(input, file)) {
+            return Err(miette!(
+                help = "specify a different file",
+                "{option} {}: the run reads this file",
+                file.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Rejects files that cannot be written, before a run that may take hours.
 pub(super) fn check(args: &SimArgs) -> miette::Result<()> {
+    check_inputs(args)?;
     let files = named(args)
         .into_iter()
         .filter_map(|(option, file)| Some((option, file.as_ref()?)));

@@ -9,6 +9,8 @@ use phitwire_nodes::output::complain;
 const DIRECT: u64 = 10 << 10;
 /// The same for links that carry frames: 17 to 20 KiB.
 const ENCODED: u64 = 20 << 10;
+/// The same with NICs: 29 KiB on the T3E, up to 53 KiB on Aries.
+const WITH_NICS: u64 = 50 << 10;
 
 /// Warns before the building of a network that needs more memory than there is.
 pub(super) fn warn(network: &dyn Network, links: Links) {
@@ -16,6 +18,15 @@ pub(super) fn warn(network: &dyn Network, links: Links) {
         Links::Direct => DIRECT,
         Links::Encoded(_) => ENCODED,
     };
+    warn_of(network, of_end);
+}
+
+/// The same for a network with its NICs.
+pub(super) fn warn_with_nics(network: &dyn Network) {
+    warn_of(network, WITH_NICS);
+}
+
+fn warn_of(network: &dyn Network, of_end: u64) {
     let needed = 2 * network.link_count() as u64 * of_end;
     // Without /proc there is nothing to compare with.
     let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();

@@ -14,7 +14,7 @@ use phitwire::sim::{Measured, MessageOp, World};
 use phitwire::time::Duration;
 use phitwire_nodes::output::{complain, end_with_reader};
 
-use super::{SimArgs, say};
+use super::{SimArgs, memory, say};
 use crate::sim::messages::{About, Printed, Row, table};
 use crate::sizes::{Sizes, parse_sizes};
 use crate::trace::live;
@@ -25,8 +25,8 @@ const BYTES: u32 = 8;
 const COUNT: u64 = 1_000;
 /// Time that links get to train.
 const TRAINING: Duration = Duration::from_ms(100);
-/// Longest run beyond its `--span-us`: longer than all timeouts of a NIC.
-const LIMIT: Duration = Duration::from_ms(10_000);
+/// Time without a completed operation after which a run is stuck: longer than all timeouts of a NIC.
+const PATIENCE: Duration = Duration::from_ms(10_000);
 
 /// Options of runs of NICs.
 #[derive(Args, Debug)]
@@ -101,6 +101,7 @@ pub(super) fn run(
     let begin = Instant::now();
     end_with_reader().into_diagnostic()?;
     let host = host_of(&args.messages, &*network)?;
+    memory::warn_with_nics(&*network);
     let mut world = World::with_hosts(network, args.seed, &wires, host).into_diagnostic()?;
     let has = world.operations();
     if !has.contains(&op) {
@@ -123,9 +124,10 @@ pub(super) fn run(
         let measured = run.measure(args, &mut world, (op, number))?;
         if measured.completed == 0 && measured.violations.is_empty() {
             return Err(miette!(
-                help = "use at least two --participants, or --from and --to",
-                "{}: no network interface has a target",
-                world.topology().name()
+                help = "use another pattern, or more --participants",
+                "--traffic {}: among {} network interfaces, none has another one as its target",
+                args.traffic,
+                participants(args, &world)?.len()
             ));
         }
         let found = measured.violations.iter();
@@ -288,8 +290,14 @@ impl Runs {
                 ));
             }
             let numbers = all.get(..nics as usize).ok_or_else(|| {
-                let (there, name) = (all.len(), world.topology().name());
-                miette!("--nics {nics}: {name} has {there} network interfaces")
+                let there = all.len();
+                match args.participants {
+                    Some(_) => miette!("--nics {nics}: more than the {there} of --participants"),
+                    None => {
+                        let name = world.topology().name();
+                        miette!("--nics {nics}: {name} has {there} network interfaces")
+                    }
+                }
             })?;
             Ok(Run::Collective {
                 numbers: numbers.to_vec(),
@@ -326,17 +334,12 @@ impl Run {
         (op, number): (MessageOp, u32),
     ) -> miette::Result<Measured> {
         let measured = match self {
-            Self::Messages(spec) => {
-                let limit = LIMIT + Duration::from_ns(spec.duration_ns);
-                match world.measure_traffic(spec, limit) {
-                    Err(DeviceError::Traffic(why)) => {
-                        Err(miette!("{}{why}", option_of(&why, args)))
-                    }
-                    measured => measured.into_diagnostic(),
-                }
-            }
+            Self::Messages(spec) => match world.measure_traffic(spec, PATIENCE) {
+                Err(DeviceError::Traffic(why)) => Err(miette!("{}{why}", option_of(&why, args))),
+                measured => measured.into_diagnostic(),
+            },
             Self::Collective { numbers, count } => world
-                .measure_collective(op, numbers, (number, *count), LIMIT)
+                .measure_collective(op, numbers, (number, *count), PATIENCE)
                 .into_diagnostic(),
         };
         measured.wrap_err_with(|| self.name())
@@ -384,6 +387,8 @@ fn option_of(error: &SpecError, args: &SimArgs) -> String {
         SpecError::Participants { .. }
         | SpecError::Groups { .. }
         | SpecError::Hotspot
+        | SpecError::Processor(_)
+        | SpecError::Twice(_)
         | SpecError::NotParticipant(_) => format!("--traffic {}: ", args.traffic),
         _ => String::new(),
     }
