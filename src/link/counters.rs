@@ -63,7 +63,8 @@ counters! {
         rx_silence_in_packet,
         /// Packets with a second head, without a head, or on an unknown channel.
         rx_malformed_packets,
-        /// Packets rejected after some phits had left the input queue: poisoned and let go.
+        /// Packets rejected after some phits had left the input queue: the rest is poisoned and
+        /// passed on.
         rx_let_go_packets,
         /// Packets rejected because the input queue was full.
         rx_overflows,

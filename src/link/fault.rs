@@ -15,7 +15,7 @@ pub enum LinkFault {
     Up,
     /// Resends everything unacknowledged.
     ForceRetry,
-    /// Sends the next unit that has a CRC with a bad CRC.
+    /// Corrupts the CRC of the next unit that has one.
     BadCrc,
     /// Reinitialises the lanes.
     Reinit,

@@ -25,12 +25,11 @@ impl LaneRate {
         }
     }
 
-    /// The one of `rates` with this code in training frames.
+    /// Returns the rate in `rates` that has this code in training frames.
     pub fn from_code(rates: &[Self], code: u8) -> Option<Self> {
         rates.iter().copied().find(|rate| rate.code == code)
     }
 
-    /// Bits per second of one lane.
     pub const fn bits_per_second(self) -> u64 {
         self.bits_per_second
     }

@@ -61,7 +61,6 @@ pub(crate) struct LateCopies {
 }
 
 impl LateCopies {
-    /// Counters so far.
     #[cfg(test)]
     pub(crate) const fn counters(&self) -> &LateCopyCounters {
         &self.counters
@@ -122,7 +121,6 @@ impl LateCopies {
         self.held.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Copies held now.
     pub(crate) fn held(&self) -> usize {
         self.held.len()
     }

@@ -42,7 +42,6 @@ impl Probability {
 /// A probability with netem's correlation to the previous draw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chance {
-    /// Probability of the event.
     pub(crate) probability: Probability,
     /// Correlation with the previous draw.
     pub(crate) correlation: Probability,
@@ -267,7 +266,7 @@ impl<'a> Words<'a> {
         Some((position, word))
     }
 
-    /// Parses the next word, which must be there and valid.
+    /// Parses the next word, which must be present and valid.
     fn required<T>(
         &mut self,
         expected: &'static str,
