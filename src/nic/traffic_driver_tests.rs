@@ -83,8 +83,8 @@ fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
     }
 }
 
-/// A block may follow one of unknown fate to the same address. Regression: a run of them ended when
-/// its target was away for a while.
+/// A block may follow one of unknown fate to the same address. Regression: a run of blocks ended
+/// when its target was unreachable for a while.
 #[test]
 fn blocks_follow_those_of_which_nothing_is_known() {
     use Operation::{Get, Put};

@@ -50,7 +50,7 @@ pub trait PacketModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     ) -> Result<PacketLinkConfig, PlanError>;
 }
 
-/// A source and sink.
+/// A traffic source and sink.
 #[derive(Debug)]
 pub struct PacketTerminal<M: PacketModel>(Common<M>);
 

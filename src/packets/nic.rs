@@ -208,7 +208,7 @@ impl<E: TransferEnd> TransferNic<E> {
         Some(&self.side.ports.get(usize::from(port))?.link)
     }
 
-    /// The link of a port, for fault commands and for other contents than transfers.
+    /// The link of a port, for fault commands and for contents other than transfers.
     pub fn end_mut(&mut self, port: PortId) -> Option<&mut E::Link> {
         Some(&mut self.side.ports.get_mut(usize::from(port))?.link)
     }
@@ -310,7 +310,7 @@ impl<E: TransferEnd> TransferNic<E> {
                 (Kind::Done, Kind::Get) => Answered::Read(answer.data()),
                 (Kind::Done, Kind::Put) => Answered::Written,
                 (Kind::Done, _) => Answered::Added(answer.word(0)),
-                // Announcements and queries are repeated, so damage is no failure.
+                // Announcements and queries are repeated, so damage is not a failure.
                 (Kind::Damaged, _) if request.is_announcement() => Answered::Damaged,
                 _ => Answered::Refused,
             },

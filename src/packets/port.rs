@@ -1,4 +1,4 @@
-//! A port of a NIC: a link, and what waits for it.
+//! A port of a NIC: a link, and the transfers that wait for it.
 
 use std::collections::VecDeque;
 

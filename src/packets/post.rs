@@ -80,7 +80,8 @@ pub(super) fn is_possible(asked: &Transfer, abilities: Abilities, has_messages: 
     fits && u32::from(asked.len) <= abilities.max_size
 }
 
-/// Completions of the user's requests; open ones are bounded by the most outstanding requests.
+/// Completions of the user's requests. At most `most` requests are open, that is outstanding or
+/// with a completion not yet fetched.
 #[derive(Debug)]
 pub(super) struct Completions {
     ended: VecDeque<Completion>,
@@ -102,7 +103,6 @@ impl Completions {
         self.open < self.most
     }
 
-    /// Counts a posted request.
     pub(super) fn posted(&mut self) {
         debug_assert!(self.has_room(), "the caller checked for room");
         self.open += 1;

@@ -11,20 +11,21 @@ use crate::device::DeviceEvent;
 use crate::link::NodeLink;
 use crate::nic::Abilities;
 
-/// What arrived on a link.
+/// An item that arrived on a link.
 #[derive(Clone, Debug)]
 pub enum Arrival {
     Whole(Transfer),
     /// A transfer of which only the data was damaged.
     Damaged(Transfer),
-    /// NICs send nothing like it.
+    /// A packet that no NIC sends.
     NoTransfer,
     /// Something for the maintenance controller.
     Event(DeviceEvent),
 }
 
 /// How a kind of link carries transfers, each in as many packets, flits or phits as its machine
-/// needs; a value is what a port keeps of arriving packets besides the link's input buffer.
+/// needs. A value holds a port's state of transfers that have arrived in part, besides the link's
+/// input buffer.
 ///
 /// The link keeps the order of each channel, and neither loses nor repeats transfers while it is
 /// up.
@@ -61,16 +62,16 @@ pub trait TransferEnd: Debug + Default + Send + Sync + 'static {
         0
     }
 
-    /// Whether a packet has room for a request's address and length; its kind and data are
-    /// supported.
+    /// Whether a packet has room for a request's address and length. The caller checks that its
+    /// kind and data are supported.
     #[inline]
     fn can_carry(asked: &Transfer) -> bool {
         let _ = asked;
         true
     }
 
-    /// The oldest arrival on `channel`, once complete; the same until [`pop`](Self::pop). A
-    /// transfer carries the bytes sent, or as many as requested.
+    /// Returns the oldest arrival on `channel` once it is complete, and the same one until
+    /// [`pop`](Self::pop). A transfer carries exactly the bytes that were sent or requested.
     fn front(
         &mut self,
         link: &mut Self::Link,
@@ -81,8 +82,8 @@ pub trait TransferEnd: Debug + Default + Send + Sync + 'static {
     /// Removes what [`front`](Self::front) last returned for `channel`.
     fn pop(&mut self, link: &mut Self::Link, channel: usize);
 
-    /// Counts that requests stay in the input buffer, if any are there, for lack of room for their
-    /// replies.
+    /// Called when requests, if any arrived, must stay in the input buffer because their replies
+    /// have no room. Counts that.
     fn stalled(link: &Self::Link, counters: &mut Self::Counters) {
         let _ = (link, counters);
     }
