@@ -156,7 +156,7 @@ pub enum LinkConfigError {
         /// `local` or `peer`.
         which: &'static str,
     },
-    /// A name does not fit a training frame.
+    /// A name does not fit into a training frame.
     #[error("node name {name:?} is longer than 32 bytes")]
     NameTooLong {
         /// The rejected name.

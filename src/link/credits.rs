@@ -132,7 +132,8 @@ pub struct FreedCount {
 }
 
 impl FreedCount {
-    /// A session whose input queue of `offered` phits still holds `debt` phits of an earlier one.
+    /// Starts a session whose input queue of `offered` phits still holds `debt` phits of an earlier
+    /// one.
     pub fn new(offered: u32, debt: u32) -> Self {
         Self {
             offered,

@@ -50,7 +50,7 @@ impl LaneRate {
     }
 }
 
-/// Prints the machines' name of the rate: `G6_25` is 6.25 Gb/s.
+/// Prints the name that machines use for the rate: `G6_25` is 6.25 Gb/s.
 impl fmt::Debug for LaneRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let gbps = self.bits_per_second as f64 / 1e9;

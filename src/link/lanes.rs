@@ -191,8 +191,9 @@ impl LaneWatch {
         charged
     }
 
-    /// Called when nothing can be read: puts every lane with errors in the last pattern above the
-    /// threshold. Returns false if no lane had errors, or if lanes are never given up.
+    /// Called when nothing can be read: raises the retries of every lane with errors in the last
+    /// pattern above the threshold. Returns false if no lane had errors, or if lanes are never
+    /// given up.
     pub(crate) fn condemn(&mut self) -> bool {
         let noisy = self.wrong & self.active;
         if self.threshold == 0 || noisy == 0 {

@@ -62,7 +62,7 @@ pub(crate) struct Liveness {
     unusable: Option<Unusable>,
     /// A run of frames that are more than a window old.
     stale: Option<Unusable>,
-    /// A number that is still missing although it was requested, and since when.
+    /// The number of a unit that is still missing although it was requested, and since when.
     stalled: Option<(u64, Time)>,
     silent: bool,
     /// Since when something is unacknowledged, and when that was last noticed.
@@ -285,8 +285,9 @@ impl Liveness {
         }
     }
 
-    /// Takes over the measured round trip. A packet acknowledged since the last reply to a probe is
-    /// better evidence than that reply, which may have been delayed while a cable was unplugged.
+    /// Records the round trip measured so far. A packet acknowledged since the last reply to a
+    /// probe is better evidence than that reply, which may have been delayed while a cable was
+    /// unplugged.
     pub(crate) fn measured(&mut self, round_trip: Seen) {
         if round_trip.samples != self.round_trip.samples {
             self.answered = Duration::ZERO;
@@ -294,7 +295,7 @@ impl Liveness {
         self.round_trip = round_trip;
     }
 
-    /// An unusable frame arrived that may be the peer's.
+    /// An unusable frame arrived that the peer may have sent.
     pub(crate) fn unusable(&mut self, now: Time, round_trip: Seen) {
         let Some(heal) = self.heal else { return };
         self.measured(round_trip);

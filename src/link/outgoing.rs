@@ -17,7 +17,7 @@ pub struct Outgoing {
     pub round_trip: RoundTrip,
     /// When the retry timer was last restarted.
     pub timer_from: Time,
-    /// Number of probes since `timer_from`.
+    /// Number of probes since the last acknowledgement or credits.
     asked: u32,
     /// Limit of `asked` before everything is resent although the peer is silent.
     questions: Option<u32>,

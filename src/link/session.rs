@@ -55,7 +55,7 @@ impl<W: Wire> LinkEnd<W> {
             }
             LinkState::Disabled => {
                 link.counters.drop_not_active += 1;
-                // Report that this end is down to a peer that still believes in a session.
+                // If the peer still believes in a session, report that this end is down.
                 link.handshake.answer_to(header.tx_epoch, false);
                 false
             }

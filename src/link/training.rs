@@ -37,7 +37,7 @@ pub struct Terms {
     pub credits: [u32; 2],
     /// Longest packet, in phits or flits.
     pub max_packet: u8,
-    /// Smallest `max_packet` that a peer may offer.
+    /// Smallest `max_packet` that a peer may offer, in phits or flits.
     pub least_packet: u8,
 }
 

@@ -38,7 +38,7 @@ pub trait Wire: Debug + Send + Sized + 'static {
     /// six Ethernet frames.
     const BYTES_PER_TURN: usize = 8_000;
 
-    /// Makes the parts of an end in training.
+    /// Makes the parts of an end, which begins in training.
     fn made(config: Self::Config, now: Time) -> (Common, Self, Self::Input);
 
     // Sessions.

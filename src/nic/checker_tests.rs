@@ -448,7 +448,7 @@ fn a_block_over_which_another_run_has_written_is_not_corrupt() {
     let report = bench.report(3);
     assert_eq!((report.delivered, report.stale), (1, 2));
     assert_eq!(report.corrupted, 0);
-    // Canary.
+    // Canary: real damage in the block is still found.
     bench.memory.write(BASE + 70, &[0xff]).unwrap();
     bench.checker.block(SOURCE, 0, 1, &bench.memory);
     assert_eq!(bench.report(3).corrupted, 1);

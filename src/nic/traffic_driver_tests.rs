@@ -294,8 +294,8 @@ fn the_wait_for_time_outs_is_no_part_of_the_rate() {
     }
 }
 
-/// Announcements by `driver` from `from` to `to` ms, without any response: target, time, and
-/// whether it is a repetition.
+/// Announcements by `driver` at the times `ms`, without any response: target, time, and whether it
+/// is a repetition.
 fn announced(
     driver: &mut Driver,
     taken: &mut Taken,

@@ -1,4 +1,4 @@
-//! A target of a traffic run, from the view of the source.
+//! A target of a traffic run, as seen by the source.
 
 use super::checker::Announcement;
 use super::stamp::Stamp;

@@ -50,7 +50,7 @@ pub trait NicCounting: Clone + Debug + Default + Send + Sync + 'static {
     /// Counts an occurrence, if the machine has a counter for it.
     fn count(&mut self, what: Count);
 
-    /// Sets the number of messages of replaced traffic runs that arrived.
+    /// Sets the number of messages that arrived from replaced traffic runs.
     fn set_stragglers(&mut self, _: u64) {}
 
     /// Puts of other NICs served here.

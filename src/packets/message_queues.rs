@@ -107,8 +107,8 @@ impl MessageQueues {
         Some(queue.control)
     }
 
-    /// Makes queue `number` interrupt when its tail reaches `threshold`; immediately, if it has.
-    /// False if the queue is not open.
+    /// Makes queue `number` interrupt when its tail reaches `threshold`; immediately if it already
+    /// has. Returns false if the queue is not open.
     pub fn arm(&mut self, number: u8, threshold: u64) -> bool {
         let Some(queue) = self.get_mut(number.into()) else {
             return false;

@@ -112,7 +112,7 @@ impl<E: TransferEnd> Side<E> {
         self.ports[port].answers.len() >= self.config.answers
     }
 
-    /// Sends what waits for `port`, as far as its link has room.
+    /// Sends the transfers that wait for `port`, as long as its link has room.
     #[inline]
     pub(super) fn flush(&mut self, port: usize) {
         let outstanding = &self.outstanding;

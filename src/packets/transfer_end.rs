@@ -19,7 +19,7 @@ pub enum Arrival {
     Damaged(Transfer),
     /// A packet that no NIC sends.
     NoTransfer,
-    /// Something for the maintenance controller.
+    /// An event for the maintenance controller.
     Event(DeviceEvent),
 }
 
@@ -33,13 +33,13 @@ pub trait TransferEnd: Debug + Default + Send + Sync + 'static {
     type Link: NodeLink;
     type Counters: NicCounting;
 
-    /// Channels of the input buffer for transfers, numbered from 0 in the order in which the NIC
-    /// receives.
+    /// Number of input buffer channels for transfers. The NIC receives from them in order, starting
+    /// with channel 0.
     const CHANNELS: usize;
     /// Supported transfers. `max_size` is the most data that one carries: at least 32 bytes, for a
     /// traffic run's announcement, and at most [`MAX_DATA`](super::transfer::MAX_DATA).
     const ABILITIES: Abilities;
-    /// Bits of a transfer's name, 5 to 64; those above the slots identify the period in which the
+    /// Bits of a transfer's name, 5 to 64; the bits above the slot identify the period in which the
     /// request was posted: see `most_outstanding`.
     const NAME_BITS: u32 = u64::BITS;
     /// Whether [`Kind::Message`] is supported.
@@ -82,8 +82,8 @@ pub trait TransferEnd: Debug + Default + Send + Sync + 'static {
     /// Removes what [`front`](Self::front) last returned for `channel`.
     fn pop(&mut self, link: &mut Self::Link, channel: usize);
 
-    /// Called when requests, if any arrived, must stay in the input buffer because their replies
-    /// have no room. Counts that.
+    /// Counts that requests, if any have arrived, must stay in the input buffer because there is no
+    /// room for their replies.
     fn stalled(link: &Self::Link, counters: &mut Self::Counters) {
         let _ = (link, counters);
     }
@@ -95,7 +95,7 @@ pub trait TransferEnd: Debug + Default + Send + Sync + 'static {
     /// Sends a transfer, whose name must fit into [`NAME_BITS`](Self::NAME_BITS).
     ///
     /// # Panics
-    /// Without room: see [`has_room`](Self::has_room).
+    /// If there is no room: see [`has_room`](Self::has_room).
     fn send(link: &mut Self::Link, transfer: &Transfer);
 }
 

@@ -168,7 +168,7 @@ pub struct NetemError {
     pub(crate) position: usize,
     /// What was expected at `position`.
     pub(crate) expected: &'static str,
-    /// The offending word, quoted, or "the end".
+    /// The offending word, quoted, or "the end of the text".
     pub(crate) found: String,
 }
 

@@ -61,7 +61,7 @@ fn operation<L: Link>() -> BoxedStrategy<Operation<L::Command>> {
     Union::new_weighted([(23, any_link.boxed())].into_iter().chain(own).collect()).boxed()
 }
 
-/// As [`operation`], plus ends that are killed or taken down.
+/// Like [`operation`], plus ends that are killed or taken down.
 fn operation_or_end<L: Link>() -> impl Strategy<Value = Operation<L::Command>> {
     prop_oneof![
         12 => operation::<L>().prop_filter("a damaged packet has no number", |operation| {

@@ -111,7 +111,7 @@ pub fn lanes_go_one_by_one_and_with_the_last_the_link<L: Link>() {
 
 pub fn a_lane_too_noisy_for_any_frame_is_given_up_all_the_same<L: Link>() {
     let mut pair = pair_with_threshold::<L>(1_000);
-    // One bit in most phits of the lane: no control word is ever right.
+    // Noise flips a bit in most words of the lane, so no control word passes its check.
     noise(&mut pair, 0b100, 1);
     pair.load(A, 2_000);
     pair.run_until(SECOND.times(120), |pair| pair.ends[A].lcb.tx_lanes() != 7);
@@ -135,7 +135,8 @@ pub fn a_lane_too_noisy_for_any_frame_is_given_up_by_the_first_packet_that_canno
     pair.finish(SECOND);
 }
 
-/// Regression (soak seed 5127): the
+/// Regression (soak seed 5127): the challenge to the new incarnation offered the lanes of the
+/// previous session, so the ends disagreed on their lanes and nothing passed.
 pub fn a_restarted_peer_gets_all_lanes_again<L: Link>() {
     let mut pair = pair_with_threshold::<L>(3);
     noise(&mut pair, 0b001, 500);

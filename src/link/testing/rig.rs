@@ -161,7 +161,7 @@ pub fn live<L: Link>(end: usize) -> L::Config {
     L::built(config::<L>(end))
 }
 
-/// End `end` in `epoch`, with the times of `profile`.
+/// Configuration of end `end` in `epoch`, with the times of `profile`.
 pub fn made<L: Link>(end: usize, epoch: u32, profile: LinkProfile) -> L::Config {
     L::built(config::<L>(end).epoch(epoch).profile(profile))
 }

@@ -4,8 +4,8 @@
 //! header 20 | check 4 | control | packet, check 4 | packet, check 4 | ...
 //! ```
 //!
-//! The first check covers header and control, each other one its packet. Lanes carry control and
-//! packets, each starting at a wire word, so that a damaged packet's bits identify the lanes to
+//! The first check covers header and control, each of the others its packet. Lanes carry control
+//! and packets, each starting at a wire word, so that a damaged packet's bits identify the lanes to
 //! blame.
 
 use phitwire_framing::carrier::frame::{
@@ -32,8 +32,8 @@ pub(crate) struct Control {
     pub(crate) missing: bool,
     /// A probe: the sender wants a reply with the receiver's state.
     pub(crate) question: bool,
-    /// Number of packets, per virtual channel, that the receiver has had buffers for since the
-    /// session began.
+    /// Number of packets, per virtual channel, for which this end has had buffers since the session
+    /// began.
     pub(crate) limits: [u64; MAX_VCS],
 }
 

@@ -118,7 +118,7 @@ impl Receiver {
         }
     }
 
-    /// Takes packets, numbered from `seq`. Returns whether every usable packet was readable.
+    /// Takes packets, numbered from `seq`. Returns false if an expected packet was unreadable.
     pub(crate) fn take<'a, P: Packet>(
         &mut self,
         now: Time,
