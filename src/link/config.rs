@@ -22,7 +22,6 @@ pub const MAX_WINDOW: u16 = 1 << 14;
 pub struct EndName {
     /// Name of the node, at most 32 bytes of UTF-8.
     pub node: String,
-    /// Physical port.
     pub port: u8,
 }
 
@@ -35,7 +34,6 @@ impl core::fmt::Display for EndName {
 /// Properties that all links of a machine share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkStandard {
-    /// Lanes of a link.
     pub lanes: Lanes,
     /// Lane rates that links may have; the first is the default.
     pub rates: &'static [LaneRate],
@@ -158,16 +156,10 @@ pub enum LinkConfigError {
     },
     /// A name does not fit into a training frame.
     #[error("node name {name:?} is longer than 32 bytes")]
-    NameTooLong {
-        /// The rejected name.
-        name: String,
-    },
+    NameTooLong { name: String },
     /// A name contains a zero byte; zeros pad names in training frames.
     #[error("node name {name:?} contains a zero byte")]
-    NameWithZero {
-        /// The rejected name.
-        name: String,
-    },
+    NameWithZero { name: String },
     /// Epoch 0 means "unknown".
     #[error("epoch 0 is reserved")]
     ZeroEpoch,
@@ -177,13 +169,9 @@ pub enum LinkConfigError {
     /// A value is outside the protocol's range.
     #[error("{field} is {value}, expected {min} to {max}")]
     OutOfRange {
-        /// Name of the field.
         field: &'static str,
-        /// The rejected value.
         value: u64,
-        /// Smallest allowed value.
         min: u64,
-        /// Largest allowed value.
         max: u64,
     },
     /// A time is zero, or a maximum is below its minimum.

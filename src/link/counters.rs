@@ -39,7 +39,7 @@ counters! {
         /// Packets longer than the negotiated maximum, cut and marked `soft_error` by the
         /// transmitter.
         tx_oversize_packets,
-        /// Packets discarded because the link went down, died or the peer restarted.
+        /// Packets discarded because the link went down or died, or the peer restarted.
         tx_discarded_packets,
         /// Frames received, valid or not.
         rx_frames,

@@ -46,7 +46,7 @@ pub(crate) const fn stride_of(size: u32) -> u64 {
 
 pub(crate) const STRIDE: u64 = 64;
 
-/// Flag in the operation byte.
+/// Flag in the operation byte: messages to one address may arrive in any order.
 const ANY_ORDER: u8 = 0x80;
 /// Upper bound on a run's additions to one word. A larger difference means corruption.
 pub(crate) const MOST_ADDITIONS: u64 = 1 << 44;

@@ -29,9 +29,7 @@ pub enum Count {
     Malformed,
     /// An arrived transfer is addressed to another NIC.
     Misrouted,
-    /// A request arrived damaged.
     DamagedRequest,
-    /// A reply arrived damaged.
     DamagedReply,
     /// A request of this kind was served in the memory or a queue.
     Served(Kind),

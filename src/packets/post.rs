@@ -20,7 +20,6 @@ pub enum PostError {
     NoRoom,
 }
 
-/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Done. A get returns the first `len` bytes; an atomic operation returns the old word, lowest
@@ -28,7 +27,6 @@ pub enum Outcome {
     Done {
         /// The data, padded with zeros.
         data: [u8; MAX_DATA],
-        /// Length of the data.
         len: u8,
     },
     /// The target rejected it, for this reason if its packets carry one.
@@ -46,7 +44,6 @@ pub struct Completion {
     pub name: u64,
     pub(crate) kind: Kind,
     pub(crate) address: u64,
-    /// When the request was posted.
     pub(crate) posted: Time,
     /// When the reply arrived, or the request timed out.
     pub completed: Time,

@@ -45,7 +45,6 @@ pub enum Refusal {
     Full,
     /// The announced run is older than the latest of its source.
     Outdated,
-    /// No such run is known.
     UnknownRun,
 }
 

@@ -14,11 +14,9 @@ pub(crate) const MAX_HELD_COPIES: usize = 100_000;
 /// Counters of [`LateCopies`], in frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LateCopyCounters {
-    /// Copies taken.
     pub(crate) taken: u64,
     /// Frames not copied because [`MAX_HELD_COPIES`] were held.
     pub(crate) over_limit: u64,
-    /// Copies delivered.
     pub(crate) delivered: u64,
 }
 

@@ -66,14 +66,12 @@ pub(crate) struct Delay {
     pub(crate) jitter: Duration,
     /// Correlation with the previous frame's delay.
     pub(crate) correlation: Probability,
-    /// Shape of the spread.
     pub(crate) distribution: Distribution,
 }
 
 /// Model of frame loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Loss {
-    /// No loss.
     #[default]
     None,
     /// `loss [random] PERCENT [CORRELATION]`: one draw per frame.

@@ -207,7 +207,7 @@ pub fn silence_is_told_and_untold_and_nothing_else_happens<L: Link>() {
 
 pub fn a_process_that_stood_still_does_not_call_its_peer_silent<L: Link>() {
     let mut pair = flowing::<L>(|_| {});
-    // Replies wait unread in the socket for half a minute; the timers run first.
+    // The process stands still for half a minute. Then its timers run before any reply is read.
     pair.now += SECOND.times(30);
     pair.settle();
     pair.run_for(SECOND);

@@ -16,7 +16,6 @@ use crate::time::{Duration, Time};
 pub struct Wire {
     /// Frames lost, per 1,000 frames, like all counts up to `mangle`.
     pub loss: u64,
-    /// Frames duplicated.
     pub duplicate: u64,
     /// Frames sent ahead of delayed ones.
     pub reorder: u64,
@@ -113,7 +112,6 @@ impl<L: Link> Pair<L> {
         }
     }
 
-    /// A pair that is up.
     pub fn up(seed: u64) -> Self {
         let mut pair = Self::new(seed);
         pair.wait_up();

@@ -36,7 +36,6 @@ pub trait Link: Sized + 'static {
     type Command: Clone + Debug;
 
     const VCS: usize;
-    /// Layout of the link's frames.
     const LAYOUT: LaneLayout;
     /// Lengths of packets, in words.
     const PACKET_WORDS: Range<usize>;

@@ -107,7 +107,7 @@ pub fn a_half_frozen_link_is_given_up_in_its_time_and_comes_back<L: Link>() {
         let mut pair = pair::<L>(1);
         pair.allow_gaps();
         if ran_before {
-            // Let the extension from an earlier suspension run out.
+            // Suspend both ends once, and let the resulting extension run out.
             for end in [A, B] {
                 pair.freeze(end);
             }

@@ -405,7 +405,7 @@ fn the_dead_are_left_alone_long_before_puts_time_out() {
     assert_eq!(rig.counters().datagrams_lost, 10);
     assert_eq!(rig.ends[0].next_deadline(), None);
     assert_eq!(rig.send(0, 2, 99), Err(DatagramError::Silent(2)));
-    // A few puts probe the target again; it responds before any put has timed out.
+    // A few puts probe the target again. It comes back before any of them has timed out.
     rig.run(SILENCE.0);
     rig.send(0, 2, 9_000).unwrap();
     rig.run(DEAF + Duration::from_ms(1));
