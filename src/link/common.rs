@@ -14,7 +14,8 @@ use super::training::{Handshake, Refusal, Terms};
 use crate::kit::Events;
 use crate::time::Time;
 
-/// Consecutive frames without a readable control word before the lanes are inspected.
+/// Number of consecutive frames without a readable control word after which the lanes are
+/// inspected.
 pub const BAD_WORDS_UNTIL_DOUBT: u32 = 4;
 
 /// Maximum number of queued events; a new one then displaces the oldest.

@@ -5,7 +5,8 @@ use phitwire_framing::carrier::training::TrainingPattern;
 
 use super::counters::LinkCounters;
 
-/// Consecutive training frames without a recognisable pattern on a lane before it counts as lost.
+/// Number of consecutive training frames without a recognisable pattern on a lane after which it
+/// counts as lost.
 const LOST_AFTER: u8 = 4;
 
 /// Number of words kept of a rejected copy. Of a longer unit, such as another machine's packet, the

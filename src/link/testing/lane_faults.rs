@@ -164,7 +164,7 @@ pub fn a_link_at_rest_stays_at_rest_when_a_lane_has_gone<L: Link>() {
     let mut pair = Pair::<L>::with(1, end(A), end(B), FRAME_BYTES);
     pair.wait_up();
     noise(&mut pair, 0b010, 500);
-    // The last packet brings the charge that exceeds the threshold.
+    // The last packet causes the charge that exceeds the threshold.
     pair.run_until(SECOND.times(60), |pair| {
         let quiet =
             pair.ends[A].backlog.is_empty() && pair.ends[A].lcb.unacknowledged_packets() == 0;

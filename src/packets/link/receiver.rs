@@ -19,8 +19,8 @@ pub(crate) struct Receiver {
     buffers: u64,
     /// Number of the next expected packet.
     expected: u64,
-    /// Per virtual channel: packets for which there have been buffers, counted from the start of
-    /// the session like the next two.
+    /// Packets, per virtual channel, for which there have been buffers. Like the next two, a count
+    /// from the start of the session.
     limits: [u64; MAX_VCS],
     /// Packets that arrived.
     taken: [u64; MAX_VCS],

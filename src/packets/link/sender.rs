@@ -18,8 +18,8 @@ pub(crate) struct Sender<P> {
     cursor: u64,
     /// Number of the first packet never sent.
     fresh: u64,
-    /// Per virtual channel: packets for which the peer has had buffers, counted from the start of
-    /// the session like the next two.
+    /// Packets, per virtual channel, for which the peer has had buffers. Like the next two, a count
+    /// from the start of the session.
     limits: [u64; MAX_VCS],
     /// Packets that the peer took.
     taken: [u64; MAX_VCS],
