@@ -1,13 +1,13 @@
-//! The account of a link end, to check that everything has drained.
+//! A link end's account of its credits and data, to check that everything has drained.
 
-/// Units of the numbers in a link's account, for messages.
+/// Names of the units in an [`EndAccount`], for messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Units {
-    /// Unit of the credits.
+    /// Unit of `credits`, `offers` and `unsent`.
     pub credits: &'static str,
-    /// Unit of the numbers of acknowledged data.
+    /// Unit of `unacknowledged`.
     pub unacknowledged: &'static str,
-    /// Unit of the numbers that must be conserved.
+    /// Unit of `taken`, `given_up` and `accepted`, which must be conserved.
     pub conserved: &'static str,
 }
 
@@ -20,10 +20,9 @@ impl Units {
     };
 }
 
-/// One end's account of its sending direction and of its receptions.
+/// One end's account of what it sent and what it received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndAccount {
-    /// Units of the numbers.
     pub units: Units,
     /// Whether the link is active; if not, nothing is checked.
     pub active: bool,
@@ -31,15 +30,15 @@ pub struct EndAccount {
     pub credits: Vec<u32>,
     /// Credit offered to the peer on each virtual channel when all others are empty.
     pub offers: Vec<u32>,
-    /// Sent and not acknowledged.
+    /// Data sent but not acknowledged.
     pub unacknowledged: u64,
     /// Words taken from the core and not sent, in units of credit.
     pub unsent: u64,
-    /// Taken from the core.
+    /// Data taken from the core.
     pub taken: u64,
-    /// Upper limit of the part of `taken` that was given up because the link went down; `None` if
+    /// Upper bound on the part of `taken` that was discarded because the link went down; `None` if
     /// unknown.
     pub given_up: Option<u64>,
-    /// Received and handed up to the core.
+    /// Data received and handed up to the core.
     pub accepted: u64,
 }

@@ -14,13 +14,14 @@ use super::training::{Handshake, Refusal, Terms};
 use crate::kit::Events;
 use crate::time::Time;
 
-/// Consecutive frames without a readable control word before the lanes are inspected.
+/// Number of consecutive frames without a readable control word after which the lanes are
+/// inspected.
 pub const BAD_WORDS_UNTIL_DOUBT: u32 = 4;
 
 /// Maximum number of queued events; a new one then displaces the oldest.
 const MAX_EVENTS: usize = 64;
 
-/// The state of a link end that all kinds of links have.
+/// The part of a link end's state that the links of all machines have.
 #[derive(Debug)]
 pub struct Common {
     pub config: LinkConfig,
@@ -28,7 +29,7 @@ pub struct Common {
     pub profile: LinkProfile,
     pub state: LinkState,
     pub handshake: Handshake,
-    /// Transmit lanes, and the timers for what the peer owes.
+    /// Transmit lanes and retry timers.
     pub out: Outgoing,
     /// Receive lanes.
     pub lanes: LaneWatch,
@@ -39,10 +40,10 @@ pub struct Common {
     pub(crate) doubts_lanes: bool,
     /// Transmit lanes at the start of the session.
     pub(crate) session_lanes: u8,
-    /// The last change of the transmit lanes: when, and the count of acknowledged packets above
-    /// which the peer is known to receive on them.
+    /// When the transmit lanes last changed, and the count of acknowledged packets above which the
+    /// peer is known to receive on the new lanes.
     conceded: Option<(Time, u64)>,
-    /// Consecutive unreadable frames, or sets where frames carry sets.
+    /// Consecutive unreadable frames (or sets, on links whose frames carry sets).
     pub bad_words: u32,
     pub counters: LinkCounters,
     pub(crate) liveness: Liveness,
@@ -166,14 +167,15 @@ impl Common {
         })
     }
 
-    /// A unit failed its check: `words` are its bits as they travel. Charges lanes if another copy
-    /// of it was kept.
+    /// A unit failed its check; `words` are its wire words. Charges the lanes on which it differs
+    /// from an earlier rejected copy, if one was kept.
     pub fn unit_rejected(&mut self, number: u64, words: impl Iterator<Item = u32> + Clone) {
         let charged = self.lanes.rejected(number, words);
         self.lanes.note(charged, 1, &mut self.counters);
     }
 
-    /// A unit passed its check. Charges lanes if a rejected copy of it was kept.
+    /// A unit passed its check. Charges the lanes on which a rejected copy of it differs, if one
+    /// was kept.
     pub fn unit_accepted(&mut self, number: u64, words: impl Iterator<Item = u32>) {
         let charged = self.lanes.accepted(number, words);
         self.lanes.note(charged, 1, &mut self.counters);
@@ -220,7 +222,8 @@ impl Common {
             .swizzle_area(area, lanes, &config.cable);
     }
 
-    /// A data frame was accepted; `missing`, if any, was requested again and has not arrived.
+    /// A data frame was accepted. `missing` is the number of a unit, if any, that was requested
+    /// again and has not arrived.
     #[inline]
     pub fn accepted(&mut self, missing: Option<u64>, now: Time) {
         debug_assert!(self.is_active(), "only frames of a session are accepted");
@@ -231,7 +234,7 @@ impl Common {
         }
     }
 
-    /// An unusable frame arrived that may be the peer's.
+    /// An unusable frame arrived that the peer may have sent.
     pub fn unusable(&mut self, now: Time) {
         let round_trip = self.out.round_trip.seen();
         self.liveness.unusable(now, round_trip);
@@ -266,7 +269,7 @@ impl Common {
         }
     }
 
-    /// A frame arrived on other lanes than our receive lanes.
+    /// A frame arrived on lanes other than our receive lanes.
     pub(super) fn on_wrong_lanes(&mut self, lanes: u8, now: Time) {
         let round_trip = self.out.round_trip.seen();
         let is_old = self.lanes.may_be_old(lanes);
@@ -310,7 +313,7 @@ impl Common {
         }
     }
 
-    /// Retrains all lanes of an end that lost them.
+    /// Retrains all lanes of a dead end.
     pub(super) fn revive(&mut self, now: Time) {
         debug_assert!(self.state == LinkState::Dead, "only a dead end is revived");
         self.state.go(LinkState::Training);

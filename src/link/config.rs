@@ -12,9 +12,9 @@ use crate::time::Duration;
 
 /// Longest node name, in bytes, that a training frame holds.
 pub(crate) const MAX_NODE_NAME_BYTES: usize = 32;
-/// Most credits that cumulative 20-bit counts keep apart.
+/// Maximum number of credits that 20-bit cumulative counts can tell apart.
 pub const MAX_CREDITS: u32 = 1 << 18;
-/// Most units in flight. A frame more than a window behind is stale, not a repeat.
+/// Maximum number of units in flight. A frame more than a window behind is stale, not a repeat.
 pub const MAX_WINDOW: u16 = 1 << 14;
 
 /// A cable end as the topology names it: a node and one of its physical ports.
@@ -22,7 +22,6 @@ pub const MAX_WINDOW: u16 = 1 << 14;
 pub struct EndName {
     /// Name of the node, at most 32 bytes of UTF-8.
     pub node: String,
-    /// Physical port.
     pub port: u8,
 }
 
@@ -35,15 +34,14 @@ impl core::fmt::Display for EndName {
 /// Properties that all links of a machine share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkStandard {
-    /// Lanes of a link.
     pub lanes: Lanes,
     /// Lane rates that links may have; the first is the default.
     pub rates: &'static [LaneRate],
 }
 
 impl LinkStandard {
-    /// Ends exchange rate codes, so no two rates may share one; and recognise lanes by their rows
-    /// of the training pattern.
+    /// The ends exchange rate codes, so no two rates may share one. They recognise lanes by their
+    /// rows of the training pattern, so those must differ too.
     fn assert_values_differ(&self) {
         let codes = || self.rates.iter().map(|rate| rate.code());
         let first = |code| codes().position(|other| other == code);
@@ -59,8 +57,8 @@ impl LinkStandard {
     }
 }
 
-/// Times and limits of a link, whatever it carries: the chip's own, or larger ones for wires with a
-/// longer round trip. Depths of buffers are the machine's.
+/// Times and limits of a link, whatever it carries: the chip's, or larger ones for wires with a
+/// longer round trip. Buffer depths are not part of it; each machine sets its own.
 ///
 /// Times are emulated time, which a paced clock multiplies by its dilation. In profiles made for
 /// real wires, whose round trip no dilation stretches, they are driver time.
@@ -74,12 +72,12 @@ pub struct LinkProfile {
     pub min_retry_timeout: Duration,
     /// Longest retry timeout that doubling reaches.
     pub max_retry_timeout: Duration,
-    /// Times that a silent peer is probed before all unacknowledged data is resent; `None`: it is
-    /// resent only once the peer is heard.
+    /// Number of probes that a silent peer gets before all unacknowledged data is resent; `None`:
+    /// it is resent only once the peer is heard.
     pub questions: Option<u32>,
-    /// Shortest time that a gap may be a late frame before it counts as lost.
+    /// Minimum time for which a gap may be due to a late frame before it counts as lost.
     pub min_reorder_hold: Duration,
-    /// Longest such time, whatever reordering was seen.
+    /// Maximum of that time, however late frames have been.
     pub max_reorder_hold: Duration,
     /// Time after which an incomplete packet is given up.
     pub packet_silence: Duration,
@@ -99,8 +97,8 @@ pub struct LinkProfile {
 }
 
 impl LinkProfile {
-    /// For round trips of some 100 ns, between chips. Only BlackWidow's sideband gives times, so all
-    /// machines use those that follow from it.
+    /// For chip-to-chip round trips of about 100 ns. The only published times follow from
+    /// BlackWidow's sideband, so all machines use those.
     pub fn paper() -> Self {
         Self {
             emulated_time: true,
@@ -122,17 +120,17 @@ impl LinkProfile {
         }
     }
 
-    /// For wires with round trips of tens of microseconds to many milliseconds (design decision 9):
-    /// longer times.
+    /// Longer times, for wires with round trips of tens of microseconds to many milliseconds
+    /// (design decision 9).
     pub fn live() -> Self {
         Self {
             emulated_time: false,
-            // Long enough for a response to carry it, short against the retry timeout. One that
-            // opens credits or a window does not wait.
+            // Long enough for a response to carry the acknowledgement, and short compared to the
+            // retry timeout. An acknowledgement that opens credits or a window does not wait.
             ack_delay: Duration::from_us(200),
             min_retry_timeout: Duration::from_ms(4),
             max_retry_timeout: Duration::from_ms(250),
-            // A silent peer was not scheduled, or the path is cut: copies help in neither case.
+            // A silent peer was not scheduled, or the path is cut. Resending helps in neither case.
             questions: None,
             min_reorder_hold: Duration::from_us(50),
             max_reorder_hold: Duration::from_ms(100),
@@ -156,18 +154,12 @@ pub enum LinkConfigError {
         /// `local` or `peer`.
         which: &'static str,
     },
-    /// A name does not fit a training frame.
+    /// A name does not fit into a training frame.
     #[error("node name {name:?} is longer than 32 bytes")]
-    NameTooLong {
-        /// The rejected name.
-        name: String,
-    },
-    /// A name contains a zero byte, which pads names in training frames.
+    NameTooLong { name: String },
+    /// A name contains a zero byte; zeros pad names in training frames.
     #[error("node name {name:?} contains a zero byte")]
-    NameWithZero {
-        /// The rejected name.
-        name: String,
-    },
+    NameWithZero { name: String },
     /// Epoch 0 means "unknown".
     #[error("epoch 0 is reserved")]
     ZeroEpoch,
@@ -177,16 +169,12 @@ pub enum LinkConfigError {
     /// A value is outside the protocol's range.
     #[error("{field} is {value}, expected {min} to {max}")]
     OutOfRange {
-        /// Name of the field.
         field: &'static str,
-        /// The rejected value.
         value: u64,
-        /// Smallest allowed value.
         min: u64,
-        /// Largest allowed value.
         max: u64,
     },
-    /// A time is zero, or a longest time is below its shortest.
+    /// A time is zero, or a maximum is below its minimum.
     #[error("{field}: the maximum is zero or below the minimum")]
     TimesInverted {
         /// Name of the time or pair of times.

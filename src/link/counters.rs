@@ -39,7 +39,7 @@ counters! {
         /// Packets longer than the negotiated maximum, cut and marked `soft_error` by the
         /// transmitter.
         tx_oversize_packets,
-        /// Packets discarded because the link went down, died or the peer restarted.
+        /// Packets discarded because the link went down or died, or the peer restarted.
         tx_discarded_packets,
         /// Frames received, valid or not.
         rx_frames,
@@ -63,7 +63,8 @@ counters! {
         rx_silence_in_packet,
         /// Packets with a second head, without a head, or on an unknown channel.
         rx_malformed_packets,
-        /// Packets rejected after some phits had left the input queue: poisoned and let go.
+        /// Packets rejected after some phits had left the input queue: the rest is poisoned and
+        /// passed on.
         rx_let_go_packets,
         /// Packets rejected because the input queue was full.
         rx_overflows,

@@ -4,11 +4,11 @@
 //! counters (BlackWidow sec. 4.3). Here they are cumulative counts modulo 2^20, so that a lost
 //! frame leaks no credit.
 //!
-//! Twenty bits do not say how old a count is; the 48-bit acknowledgement in the same frame does. A
-//! frame that acknowledges less is older, and its count is ignored. Between frames that acknowledge
-//! the same, counts differ by no more than the buffer holds: what is freed was received, and all
-//! but what the buffer holds was freed. A frame that acknowledges more is newer: it frees no less,
-//! and no more than is in use.
+//! A 20-bit count does not show how old it is; the 48-bit acknowledgement in the same frame does. A
+//! frame that acknowledges less is older, and its count is ignored. The counts of frames that
+//! acknowledge the same amount differ by at most the size of the buffer, since every phit received
+//! is either freed or in the buffer. A frame that acknowledges more is newer: it never frees less
+//! than the previous count, nor more than is in use.
 //!
 //! A session starts without credits: the receiver's first count announces them, less the phits that
 //! its input queue still holds from an earlier session.
@@ -19,7 +19,7 @@ use super::config::MAX_CREDITS;
 pub const CREDIT_BITS: u32 = 20;
 const CREDIT_MASK: u32 = (1 << CREDIT_BITS) - 1;
 
-// Counts a buffer ahead and a buffer behind must differ modulo 2^20.
+// A count one buffer ahead and a count one buffer behind must differ modulo 2^20.
 const _: () = assert!(2 * MAX_CREDITS < CREDIT_MASK);
 
 /// A count that the peer cannot have sent.
@@ -37,7 +37,7 @@ pub struct SendCredits {
 }
 
 impl SendCredits {
-    /// No credits yet, for a buffer of `offered` phits.
+    /// Starts without credits for the peer's buffer of `offered` phits.
     pub fn new(offered: u32) -> Self {
         Self {
             offered,
@@ -77,7 +77,7 @@ impl SendCredits {
     /// Adds `phits` credits, returned one by one or in a count.
     ///
     /// # Panics
-    /// If more return than were taken.
+    /// If more are returned than were taken.
     #[inline]
     pub fn give(&mut self, phits: u32) {
         assert!(phits <= self.used(), "more credits returned than taken");
@@ -132,7 +132,8 @@ pub struct FreedCount {
 }
 
 impl FreedCount {
-    /// A session whose input queue of `offered` phits still holds `debt` phits of an earlier one.
+    /// Starts a session whose input queue of `offered` phits still holds `debt` phits of an earlier
+    /// one.
     pub fn new(offered: u32, debt: u32) -> Self {
         Self {
             offered,
@@ -162,7 +163,7 @@ impl FreedCount {
         );
     }
 
-    /// The count to send, which marks it as sent.
+    /// Returns the count to send and marks it as sent.
     #[inline]
     pub fn tell(&mut self) -> u32 {
         debug_assert!(self.told <= self.freed, "the count only grows");

@@ -57,7 +57,6 @@ pub enum DownReason {
 pub enum LinkEvent {
     /// Channel initialisation succeeded: `link_active` is asserted.
     Up {
-        /// Name of the peer.
         peer: EndName,
         /// Transmit lanes, one bit per lane.
         tx_lanes: u8,
@@ -66,7 +65,6 @@ pub enum LinkEvent {
     },
     /// `link_active` was deasserted.
     Down {
-        /// The reason.
         why: DownReason,
         /// Packets discarded from the retry buffer; some may have arrived.
         discarded_packets: u64,
@@ -87,16 +85,16 @@ pub enum LinkEvent {
     /// The peer is heard, but acknowledged nothing for the profile's `silence`: the path may
     /// swallow long frames. This end discards nothing; the peer, which keeps missing the same
     /// packet, begins a new session after 60 times its `heal` ([`DownReason::Missing`]). Also
-    /// reported before a session is given up for this.
+    /// reported before a session is given up because of a stall.
     Stalled,
     /// The peer acknowledges again after [`Self::Stalled`]. If nothing more is sent, a stall is
     /// forgotten without an event after 30 times the profile's `silence`.
     Moves,
     /// Too many retries on a lane: this end stopped receiving on it.
     LaneDegraded {
-        /// The decommissioned lane, 0 to 2.
+        /// The decommissioned lane.
         lane: u8,
-        /// The lanes still received on, one bit per lane.
+        /// The remaining receive lanes, one bit per lane.
         left: u8,
     },
     /// The peer receives on fewer lanes, or on more after a false request was undone.

@@ -4,7 +4,7 @@ use super::impair::Probability;
 use super::injection::ErrorInjection;
 use crate::time::Duration;
 
-/// Faults and repairs of a link. No machine's links support all of them.
+/// A fault or repair of a link. No machine's links support all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkFault {
     /// Damages the next packet before its check.
@@ -15,7 +15,7 @@ pub enum LinkFault {
     Up,
     /// Resends everything unacknowledged.
     ForceRetry,
-    /// Sends the next unit that has a CRC with a bad CRC.
+    /// Corrupts the CRC of the next unit that has one.
     BadCrc,
     /// Reinitialises the lanes.
     Reinit,
@@ -25,9 +25,5 @@ pub enum LinkFault {
     Inject(ErrorInjection),
     /// Flips each bit of a transmit lane with this probability from now on, above the layer that
     /// resends: resends do not repair it.
-    LaneNoise {
-        lane: u8,
-        /// Error probability of each bit.
-        per_bit: Probability,
-    },
+    LaneNoise { lane: u8, per_bit: Probability },
 }

@@ -17,9 +17,9 @@ pub struct Glance {
 /// Frames observed in one direction of a link in one session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repeats {
-    /// End of what had left before the last rewind.
+    /// End of the units sent before the last rewind.
     base: Option<u64>,
-    /// End of what has left.
+    /// End of the units sent so far.
     high: Option<u64>,
     pass: Option<u16>,
 }

@@ -141,7 +141,6 @@ impl Impairment {
         }
     }
 
-    /// Counters so far.
     pub(crate) const fn counters(&self) -> &ImpairCounters {
         &self.counters
     }
@@ -158,8 +157,8 @@ impl Impairment {
             .duplicate_draw
             .happens(&mut self.rng, self.netem.duplicate);
         let lost = self.is_lost();
-        // A loss takes one of the copies. The copy passes the rest of netem separately, with its
-        // own chance of loss, as the kernel enqueues it again.
+        // As in the kernel, a loss removes one of the two copies. The copy is enqueued again and so
+        // has its own chance of loss.
         self.counters.duplicated += u64::from(copy);
         self.counters.lost += u64::from(lost);
         if copy && !lost {
@@ -259,7 +258,7 @@ impl Impairment {
     }
 
     fn below(&mut self, probability: Probability) -> bool {
-        // Exact at both ends: zero never happens and one always does, whatever the draw.
+        // Probability zero never happens and probability one always does, whatever the draw.
         let point = draw(&mut self.rng);
         probability == Probability::ONE || point < probability.parts()
     }

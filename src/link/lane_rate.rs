@@ -25,12 +25,11 @@ impl LaneRate {
         }
     }
 
-    /// The one of `rates` with this code in training frames.
+    /// Returns the rate in `rates` that has this code in training frames.
     pub fn from_code(rates: &[Self], code: u8) -> Option<Self> {
         rates.iter().copied().find(|rate| rate.code == code)
     }
 
-    /// Bits per second of one lane.
     pub const fn bits_per_second(self) -> u64 {
         self.bits_per_second
     }
@@ -51,7 +50,7 @@ impl LaneRate {
     }
 }
 
-/// Prints the machines' name of the rate: `G6_25` is 6.25 Gb/s.
+/// Prints the name that machines use for the rate: `G6_25` is 6.25 Gb/s.
 impl fmt::Debug for LaneRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let gbps = self.bits_per_second as f64 / 1e9;

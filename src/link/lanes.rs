@@ -5,11 +5,12 @@ use phitwire_framing::carrier::training::TrainingPattern;
 
 use super::counters::LinkCounters;
 
-/// Consecutive training frames without a recognisable pattern on a lane before it counts as lost.
+/// Number of consecutive training frames without a recognisable pattern on a lane after which it
+/// counts as lost.
 const LOST_AFTER: u8 = 4;
 
-/// Words kept of a rejected copy. The beginning of a longer unit, such as another machine's packet,
-/// suffices to compare lanes.
+/// Number of words kept of a rejected copy. Of a longer unit, such as another machine's packet, the
+/// beginning suffices to compare lanes.
 pub const MAX_COPY_WORDS: usize = 24;
 
 /// Rejected copies kept. A packet link waits for the missing packet, so it has at most one.
@@ -26,7 +27,7 @@ struct Rejected {
 /// Watches an end's receive lanes. The LCB counts retries per lane and decommissions a noisy lane
 /// above a threshold (BlackWidow sec. 7.7).
 ///
-/// The CRC says that a packet is wrong, not where. The next copy shows that: each lane on whose
+/// The CRC says that a packet is wrong, not where. The next copy shows where: each lane on whose
 /// bits the copies differ is charged one retry. A second rejected copy is as informative as a good
 /// one.
 #[derive(Debug)]
@@ -98,8 +99,7 @@ impl LaneWatch {
         !self.rejected.is_empty()
     }
 
-    /// A packet or set failed its CRC; `words` are its wire words. Returns
-    /// the lanes charged.
+    /// A packet or set failed its CRC; `words` are its wire words. Returns the lanes charged.
     pub fn rejected(&mut self, number: u64, words: impl Iterator<Item = u32> + Clone) -> u8 {
         let charged = self.accepted(number, words.clone());
         let mut copy = Rejected {
@@ -192,8 +192,9 @@ impl LaneWatch {
         charged
     }
 
-    /// Called when nothing can be read: puts every lane with errors in the last pattern above the
-    /// threshold. Returns false if no lane had errors, or if lanes are never given up.
+    /// Called when nothing can be read: raises the retries of every lane with errors in the last
+    /// pattern above the threshold. Returns false if no lane had errors, or if lanes are never
+    /// given up.
     pub(crate) fn condemn(&mut self) -> bool {
         let noisy = self.wrong & self.active;
         if self.threshold == 0 || noisy == 0 {
@@ -206,7 +207,7 @@ impl LaneWatch {
     }
 
     /// Whether a frame on `lanes` may be the peer's. The receiver alone decides which lanes to
-    /// drop, so a frame on others predates that decision or is forged. Only at the start of a
+    /// drop, so a frame on other lanes predates that decision or is forged. Only at the start of a
     /// session may the ends differ, and only by what this end announced before it lost the peer
     /// again.
     #[inline]
@@ -334,7 +335,7 @@ mod tests {
             assert_eq!(lanes.inspect(&cut, &cable, 1), 0b001);
         }
         assert_eq!(lanes.decommission(), Some(0));
-        // A lane out of use is not inspected, however often the pattern comes.
+        // A decommissioned lane is not inspected, however many patterns arrive.
         for _ in 0..1_000 {
             assert_eq!(lanes.inspect(&cut, &cable, 1), 0);
         }
@@ -353,7 +354,7 @@ mod tests {
         assert!(lanes.may_come_on(0b110) && lanes.may_come_on(0b100));
         lanes.settle(0b100);
         assert_eq!(lanes.active(), 0b100);
-        // The peer got one announcement after another and is left with the intersection.
+        // The peer received both announcements and is left with their intersection.
         let mut lanes = LaneWatch::new(LANES, 0b101, 0);
         lanes.told(1 << 0b011 | 1 << 0b101);
         assert!(lanes.may_come_on(0b001) && !lanes.may_come_on(0b100));

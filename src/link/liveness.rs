@@ -6,11 +6,11 @@ use super::round_trip::Seen;
 use crate::kit::Grace;
 use crate::time::{Duration, Time};
 
-/// Fractions of a patience: until the first probe, and between later ones.
+/// Divisors of the patience: the time until the first probe, and between later ones.
 const FIRST_QUESTION: u64 = 4;
 const NEXT_QUESTION: u64 = 16;
-/// Multiple of `heal` for which a packet or set may be missing while the peer is heard. Wires that
-/// lose nine frames of ten deliver one of sixty copies.
+/// Multiple of `heal` for which a packet or set may be missing while the peer is heard. Even a wire
+/// that loses nine frames of ten almost certainly delivers one of sixty copies.
 const STALL: u64 = 60;
 /// Limit of the extension after suspensions, as a multiple of `give_up`.
 const GRACE: u64 = 8;
@@ -37,10 +37,10 @@ struct Unusable {
 
 /// Monitors the peer of an active link.
 ///
-/// An idle link sends nothing, so silence alone proves nothing: the peer is probed before it
-/// counts. The same holds for unusable frames: a stranger may send them, and an honest peer replies
-/// to a probe with a usable one. Only an end whose probes bring nothing but unusable frames has
-/// lost its session.
+/// An idle link sends nothing, so silence alone proves nothing: the peer is probed before its
+/// silence counts. The same holds for unusable frames: a stranger may send them, and an honest peer
+/// replies to a probe with a usable one. Only an end whose probes bring nothing but unusable frames
+/// has lost its session.
 #[derive(Debug)]
 pub(crate) struct Liveness {
     silence: Option<Duration>,
@@ -62,7 +62,7 @@ pub(crate) struct Liveness {
     unusable: Option<Unusable>,
     /// A run of frames that are more than a window old.
     stale: Option<Unusable>,
-    /// A number that is still missing although it was requested, and since when.
+    /// The number of a unit that is still missing although it was requested, and since when.
     stalled: Option<(u64, Time)>,
     silent: bool,
     /// Since when something is unacknowledged, and when that was last noticed.
@@ -139,8 +139,8 @@ impl Liveness {
         debug_assert!(before <= now, "the peer was heard before");
         self.last_accepted = Some(now);
         if let Some(patience) = self.give_up {
-            // End the extension only then: frames that the peer sent before its suspension have
-            // been read.
+            // End the extension only a while after waking: by then, the frames that the peer sent
+            // before its own suspension have been read.
             self.grace.end(now, part(patience, FIRST_QUESTION));
         }
         if self.owed_since != owed_since {
@@ -164,9 +164,9 @@ impl Liveness {
         None
     }
 
-    /// Part of the time before a frame that counts as heard: all of it, unless it was a pause. Of a
-    /// pause only the time until the first probe counts, since lossy wires make pauses; of the
-    /// first pause nothing, since it may have been a cut.
+    /// Part of the time before a frame that counts as heard: all of it, unless it was a pause. The
+    /// first pause does not count, since it may have been a cut. A later one counts up to its first
+    /// probe, since lossy wires cause pauses.
     #[inline]
     fn heard_of(&mut self, quiet: Duration) -> Duration {
         let is_pause = |patience| quiet >= part(patience, 2);
@@ -230,8 +230,8 @@ impl Liveness {
         self.moveless.take().is_some()
     }
 
-    /// When to check for a stall since `since`: after half the patience, and again after as much,
-    /// since an end that was suspended has not yet read what the peer sent.
+    /// When to check for a stall since `since`: after half the patience, and again after another
+    /// half, since an end that was suspended has not yet read what the peer sent.
     #[inline]
     pub(crate) fn stall_deadline(&self, since: Time) -> Time {
         let Some(silence) = self.silence else {
@@ -273,8 +273,8 @@ impl Liveness {
         self.moveless.replace(now).is_none()
     }
 
-    /// After an accepted frame: the number, if any, that was requested again and is still missing.
-    /// A peer that believes it acknowledged never resends it.
+    /// Called after an accepted frame with the number, if any, that was requested again and is
+    /// still missing. A peer that believes it acknowledged never resends it.
     #[inline]
     pub(crate) fn missing(&mut self, number: Option<u64>, now: Time) {
         match (number, self.stalled) {
@@ -285,8 +285,9 @@ impl Liveness {
         }
     }
 
-    /// Takes over the measured round trip. A packet acknowledged since the last reply to a probe is
-    /// better evidence than that reply, which may have waited for a cable.
+    /// Records the round trip measured so far. A packet acknowledged since the last reply to a
+    /// probe is better evidence than that reply, which may have been delayed while a cable was
+    /// unplugged.
     pub(crate) fn measured(&mut self, round_trip: Seen) {
         if round_trip.samples != self.round_trip.samples {
             self.answered = Duration::ZERO;
@@ -294,7 +295,7 @@ impl Liveness {
         self.round_trip = round_trip;
     }
 
-    /// An unusable frame arrived that may be the peer's.
+    /// An unusable frame arrived that the peer may have sent.
     pub(crate) fn unusable(&mut self, now: Time, round_trip: Seen) {
         let Some(heal) = self.heal else { return };
         self.measured(round_trip);
@@ -302,17 +303,17 @@ impl Liveness {
     }
 
     /// A frame arrived that the peer sent long ago, or seems to have. Late copies come from honest
-    /// peers too, even while their process is stopped: they prove nothing for as long as a packet
-    /// may be missing. An end whose own position ran ahead takes everything for old, and recovers
-    /// only by a new session.
+    /// peers too, even while their process is stopped, so they prove nothing until they have kept
+    /// arriving for as long as a packet may be missing. An end whose own position ran ahead treats
+    /// every frame as old, and recovers only by a new session.
     pub(crate) fn stale(&mut self, now: Time, round_trip: Seen) {
         let Some(heal) = self.heal else { return };
         self.measured(round_trip);
         self.stale = Some(self.row(self.stale, heal, now));
     }
 
-    /// Extends `row` or begins a new run. Single frames with gaps between them, however many, are
-    /// silence.
+    /// Extends the run `row` or begins a new one. Isolated frames with gaps between them, however
+    /// many, count as silence.
     fn row(&self, row: Option<Unusable>, heal: Duration, now: Time) -> Unusable {
         let pause = part(self.patience(heal), FIRST_QUESTION);
         debug_assert!(row.is_none_or(|row| row.since <= row.last && row.last <= now));

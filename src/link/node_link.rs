@@ -13,8 +13,8 @@ use super::fault::LinkFault;
 use super::receive_buffer::{Change, ReceiveBuffer};
 use crate::time::{Duration, Time};
 
-/// Maximum number of virtual channels of a link: receivers and simulations keep numbers for each in
-/// arrays of this length.
+/// Maximum number of virtual channels of a link: receivers and simulations keep per-channel values
+/// in arrays of this length.
 pub const MAX_VCS: usize = 8;
 
 /// One end of a link of any machine, as seen from outside its node.
@@ -36,10 +36,9 @@ pub trait LinkView {
     /// Units received with an invalid check: packets, or other units that a link of this machine
     /// checks.
     fn bad_checks(&self) -> u64;
-    /// This link's share of the frame bytes that its node takes in before it sends what follows
-    /// from them.
+    /// Frame bytes that the node takes in from this link before it sends the resulting frames.
     fn bytes_per_turn(&self) -> usize;
-    /// Current time by which a missing frame may be late before it counts as lost.
+    /// How late a missing frame may currently be before it counts as lost.
     fn reorder_hold(&self) -> Duration;
 
     /// Whether data flows: `link_active` of BlackWidow sec. 7.7.
@@ -48,7 +47,6 @@ pub trait LinkView {
         self.common().is_active()
     }
 
-    /// Current link state.
     fn state(&self) -> LinkState {
         self.common().state
     }
@@ -63,7 +61,7 @@ pub trait LinkView {
         &self.counters().lane_retries[..self.lane_layout().lanes().count()]
     }
 
-    /// Names, times, clock, rate, cable.
+    /// Names, times, clock, rate and cable.
     fn config(&self) -> &LinkConfig {
         &self.common().config
     }
@@ -89,7 +87,6 @@ pub trait LinkView {
         self.common().out.round_trip.smoothed()
     }
 
-    /// Current retry timeout.
     fn retry_timeout(&self) -> Duration {
         self.common().out.round_trip.timeout()
     }
@@ -118,9 +115,8 @@ pub trait LinkView {
 /// commands as things happen, each followed by [`take_changes`](Self::take_changes) for what
 /// arrived; after reading from [`input_mut`](Self::input_mut), [`give_back`](Self::give_back) to
 /// return the space; then [`poll_frame`](Self::poll_frame) and [`poll_event`](Self::poll_event)
-/// until each returns `None`. Each machine's end documents how it is sent on.
+/// until each returns `None`. Each machine's end documents how to send.
 pub trait NodeLink: LinkView + Debug + Send + Sized + 'static {
-    /// Configuration of an end.
     type Config;
     /// Buffer for received packets.
     type Input: ReceiveBuffer;
@@ -130,9 +126,8 @@ pub trait NodeLink: LinkView + Debug + Send + Sized + 'static {
     /// Names of its virtual channels, by number.
     const VC_NAMES: &'static [&'static str];
 
-    /// One end in training, with an empty receive buffer.
+    /// Makes an end in training, with an empty receive buffer.
     fn new(config: Self::Config, now: Time) -> Self;
-    /// The receive buffer.
     fn input(&self) -> &Self::Input;
     /// The receive buffer, for reading.
     fn input_mut(&mut self) -> &mut Self::Input;
@@ -181,16 +176,16 @@ pub trait NodeLink: LinkView + Debug + Send + Sized + 'static {
     fn take_changes(&mut self, tell: impl FnMut(usize, Change)) {
         self.input_mut().take_changes(tell);
     }
-    /// Returns the space of what was read from the receive buffer to the peer.
+    /// Returns to the peer the space of everything read from the receive buffer.
     ///
     /// # Panics
-    /// If more was read than received, where the end counts that.
+    /// If more was read than received, on ends that count this.
     fn give_back(&mut self);
     /// Takes the link down until [`link_up`](Self::link_up) and notifies the peer.
     fn link_down(&mut self, now: Time);
     /// Brings up a link that was taken down by command or lost its last lane: channel
     /// initialisation with all lanes, under a new epoch.
     fn link_up(&mut self, now: Time);
-    /// Applies `fault`; returns false if links of this kind do not have it.
+    /// Applies `fault`; returns false if links of this kind do not support it.
     fn suffer(&mut self, now: Time, fault: LinkFault) -> bool;
 }

@@ -5,11 +5,11 @@ use super::round_trip::RoundTrip;
 use crate::time::{Duration, Time};
 
 /// After more unanswered probes than this, an acknowledgement shows how long the peer was
-/// suspended, not how long the path is. Paths of up to about four of the longest timeouts are
-/// measured later, once the timeout has doubled.
+/// suspended, not how long the path is. Paths with round trips of up to about four times the
+/// longest timeout are measured later, once the timeout has doubled.
 const MEASURED_PROBES: u32 = 4;
 
-/// Transmit lanes, and the timers for what the peer owes.
+/// Transmit lanes and retry timers of a sending half.
 #[derive(Debug)]
 pub struct Outgoing {
     /// Transmit lanes, one bit per lane.
@@ -17,15 +17,15 @@ pub struct Outgoing {
     pub round_trip: RoundTrip,
     /// When the retry timer was last restarted.
     pub timer_from: Time,
-    /// Number of probes since `timer_from`.
+    /// Number of probes since the last acknowledgement or credits.
     asked: u32,
     /// Limit of `asked` before everything is resent although the peer is silent.
     questions: Option<u32>,
     /// When the timer last expired after more than [`MEASURED_PROBES`] unanswered probes.
     suspended_until: Time,
-    /// The peer was heard after the last probe: it runs and has not received the data.
+    /// The peer was heard after the last probe: it is running and has not received the data.
     answers: bool,
-    /// Probes for credits alone.
+    /// Number of probes for credits alone.
     credit_tries: u32,
     /// After a timeout, little is sent until something is acknowledged.
     pub probation: bool,

@@ -4,8 +4,8 @@ use super::config::{LinkClock, LinkProfile};
 use crate::time::Duration;
 
 /// Time that an acknowledgement between processes waits to be piggybacked: a separate frame wakes
-/// two of them, and in large labs an operation takes most of a millisecond. Shorter than the peer's
-/// probe timeout, a quarter of the shortest retry timeout.
+/// both processes, and in large labs an operation takes most of a millisecond. Shorter than the
+/// peer's probe timeout, a quarter of the shortest retry timeout.
 const ACK_DELAY: Duration = Duration::from_us(900);
 
 impl LinkProfile {

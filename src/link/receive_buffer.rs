@@ -1,5 +1,3 @@
-//! The receive buffer of a link end.
-
 use core::fmt::Debug;
 
 /// A change to a virtual channel of a receive buffer.

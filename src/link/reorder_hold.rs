@@ -1,8 +1,8 @@
-//! Time by which a missing frame may be late before it counts as lost.
+//! How late a missing frame may be before it counts as lost.
 
 use crate::time::Duration;
 
-/// Time for which a gap may be due to a late frame.
+/// How long a gap may be attributed to a late frame.
 ///
 /// Learnt per link, like the reordering window of RACK (RFC 8985): a gap that fills without a
 /// resend shows how late frames get; a frame that arrives after its gap was declared lost shows
@@ -46,15 +46,16 @@ impl ReorderHold {
         self.set(with_margin(extent).max(hold - hold / 64));
     }
 
-    /// A gap was declared lost, but its frame arrived `extent` after the gap showed and before a
-    /// resend could: so `extent` is certain, and less than the hold plus a round trip. The next
-    /// frame may be later still, and a wrong guess costs a window of packets: double at once.
+    /// A gap was declared lost, but its frame arrived `extent` after the gap appeared, before a
+    /// resend could have arrived. So `extent` is certain, and less than the hold plus a round trip.
+    /// The next frame may be later still, and a wrong guess costs a window of packets: double at
+    /// once.
     pub fn late(&mut self, extent: Duration) {
         let hold = self.hold.as_ps();
         self.set(extent.as_ps().saturating_mul(2).max(hold));
     }
 
-    /// A gap was declared lost, but its frame arrived `extent` after the gap showed. At most
+    /// A gap was declared lost, but its frame arrived `extent` after the gap appeared. At most
     /// quadruples the hold, since a duplicate of a resend looks the same.
     pub fn too_short(&mut self, extent: Duration) {
         let hold = self.hold.as_ps();

@@ -12,7 +12,8 @@ pub struct Seen {
 }
 
 /// Round-trip estimate after Jacobson ("Congestion Avoidance and Control", 1988), with the timeouts
-/// derived from it. The BlackWidow paper gives none: its links are one cable long, ours any path.
+/// derived from it. The BlackWidow paper gives none: its links are single cables, whereas ours may
+/// cross any path.
 #[derive(Clone, Debug)]
 pub struct RoundTrip {
     smoothed_ps: u64,
@@ -70,7 +71,6 @@ impl RoundTrip {
         (self.smoothed_ps != 0).then(|| Duration::from_ps(self.smoothed_ps))
     }
 
-    /// The measurements so far.
     pub(crate) fn seen(&self) -> Seen {
         Seen {
             smoothed: Duration::from_ps(self.smoothed_ps),
@@ -121,8 +121,9 @@ impl RoundTrip {
             .min(self.timeout())
     }
 
-    /// The timeout expired: doubles it until the next measurement. One that is too short makes
-    /// every packet be resent, and resent packets cannot be measured (Karn and Partridge, 1987).
+    /// The timeout expired: doubles it until the next measurement. With a timeout that is too
+    /// short, every packet is resent, and resent packets cannot be measured (Karn and Partridge,
+    /// 1987).
     pub fn back_off(&mut self) {
         if self.timeout() < self.most {
             self.doublings += 1;

@@ -1,4 +1,4 @@
-//! Sessions of a link end: which frames belong to one, and what follows from them.
+//! Sessions of a link end: which frames belong to one, and which begin or end it.
 
 use phitwire_framing::carrier::frame::FrameHeader;
 use phitwire_framing::carrier::training::Training;
@@ -11,7 +11,7 @@ use super::wire::Wire;
 use crate::time::Time;
 
 impl<W: Wire> LinkEnd<W> {
-    /// Inspects the lanes in a training frame that arrived after `frames` unreadable ones.
+    /// Inspects the lane pattern of a training frame that arrived after `frames` unreadable frames.
     fn inspect_lanes(&mut self, training: &Training, frames: u32) {
         let link = &mut self.common;
         self.wire.was_trained(link, training);
@@ -55,7 +55,7 @@ impl<W: Wire> LinkEnd<W> {
             }
             LinkState::Disabled => {
                 link.counters.drop_not_active += 1;
-                // Report to a peer that still believes in a session that this end is down.
+                // If the peer still believes in a session, report that this end is down.
                 link.handshake.answer_to(header.tx_epoch, false);
                 false
             }
@@ -127,7 +127,7 @@ impl<W: Wire> LinkEnd<W> {
         }
     }
 
-    /// Ends the session: nothing has been acknowledged since `owed_since`, for too long.
+    /// Ends the session because nothing has been acknowledged for too long, since `owed_since`.
     fn give_up(&mut self, owed_since: Time, now: Time) {
         let link = &mut self.common;
         let told = link.liveness.is_stalled();
@@ -257,7 +257,7 @@ impl<W: Wire> LinkEnd<W> {
 
     /// The peer receives on `wanted` only. The receiver alone decides which lanes to use, and only
     /// gives lanes up, so an old frame never requests fewer lanes than a new one. A request for
-    /// more lanes than we use is also stale, unless we accepted a forged frame.
+    /// more lanes than we use is therefore stale, unless we accepted a forged frame.
     fn obey_lanes(&mut self, wanted: u8, peer_state: LinkState, now: Time) {
         if peer_state != LinkState::Active {
             return;

@@ -1,4 +1,4 @@
-//! State transitions of a link end: all of them go through here.
+//! State transitions of a link end, all checked here.
 
 use super::event::LinkState;
 
@@ -24,7 +24,7 @@ impl LinkState {
     /// Changes to `to`.
     ///
     /// # Panics
-    /// If the protocol has no such transition: a bug of ours, never the peer's.
+    /// If the protocol has no such transition. That would be a bug here: no peer can cause it.
     pub(crate) fn go(&mut self, to: Self) {
         assert!(
             allowed(*self, to),

@@ -37,7 +37,7 @@ pub struct Terms {
     pub credits: [u32; 2],
     /// Longest packet, in phits or flits.
     pub max_packet: u8,
-    /// Smallest longest packet that a peer may offer, in phits or flits.
+    /// Smallest `max_packet` that a peer may offer, in phits or flits.
     pub least_packet: u8,
 }
 
@@ -134,7 +134,6 @@ impl Handshake {
         }
     }
 
-    /// The terms that this end offers.
     pub(crate) fn terms(&self) -> &Terms {
         &self.terms
     }
@@ -243,13 +242,12 @@ impl Handshake {
         self.heard() && self.offer.as_ref().is_some_and(|offer| offer.heard)
     }
 
-    /// Whether a training frame is due.
     #[inline]
     pub(crate) fn is_due(&self, now: Time) -> bool {
         self.due <= now || (self.answer.is_some() && self.may_answer(now))
     }
 
-    /// When a training frame is due.
+    /// When the next training frame is due.
     #[inline]
     pub(crate) fn deadline(&self) -> Time {
         match self.answer {
@@ -281,8 +279,8 @@ impl Handshake {
         self.not_before = now + self.shortest;
         self.interval = self.interval.times(2).min(self.longest);
         debug_assert!(self.shortest <= self.interval && self.interval <= self.longest);
-        // While training, do not rely on what was heard for unsolicited frames: an old frame may
-        // have misled us, and the peer drops frames that name an unknown epoch.
+        // While training, an unsolicited frame does not name the epoch that was heard: an old frame
+        // may have misled us, and the peer drops frames that name an unknown epoch.
         let sure = state == LinkState::Active;
         let rx_epoch = if sure { self.peer_epoch } else { 0 };
         Some(Answer {
@@ -344,8 +342,8 @@ impl Handshake {
     }
 }
 
-/// The cable behind a pattern, and the sender's lanes recognised. Unrecognised ones are assigned in
-/// any order: nothing will travel on them.
+/// Derives the cable from a received pattern; also returns the sender's lanes that were recognised.
+/// The others are assigned in any order, since nothing will travel on them.
 fn read_cable(all: Lanes, pattern: &TrainingPattern) -> (Permutation, u8) {
     let found = all.read_pattern(pattern);
     let mut lanes = 0;

@@ -1,4 +1,4 @@
-//! What a machine's links do in their own way.
+//! The machine-specific protocol of a link end.
 
 use core::fmt::Debug;
 
@@ -16,11 +16,10 @@ use crate::time::{Duration, Time};
 
 /// The protocol of a machine's links: how units travel in frames, are acknowledged and resent.
 ///
-/// A [`LinkEnd`] owns it, and calls it while data flows, unless a method says otherwise. Each call
-/// gets the state that all links share, where the wire counts, reports events, and keeps its retry
-/// timer.
+/// A [`LinkEnd`] owns it and calls it while data flows, unless a method says otherwise. Each call
+/// gets the state common to all links, in which the protocol counts, reports events, and keeps its
+/// retry timer.
 pub trait Wire: Debug + Send + Sized + 'static {
-    /// Configuration of an end.
     type Config;
     /// Buffer for received packets.
     type Input: ReceiveBuffer;
@@ -35,11 +34,11 @@ pub trait Wire: Debug + Send + Sized + 'static {
     const LAYOUT: LaneLayout;
     /// Length of the shortest frame, in bytes.
     const MIN_FRAME_BYTES: usize;
-    /// A link's share of the frame bytes that its node takes in before it sends what follows from
-    /// them: five or six Ethernet frames.
+    /// Frame bytes that a node takes in from one link before it sends the resulting frames: five or
+    /// six Ethernet frames.
     const BYTES_PER_TURN: usize = 8_000;
 
-    /// The parts of an end in training.
+    /// Makes the parts of an end, which begins in training.
     fn made(config: Self::Config, now: Time) -> (Common, Self, Self::Input);
 
     // Sessions.
@@ -49,9 +48,10 @@ pub trait Wire: Debug + Send + Sized + 'static {
     /// Ends the session: closes open packets, discards unacknowledged ones and returns their
     /// number.
     fn end(&mut self, link: &mut Common, input: &mut Self::Input) -> u64;
-    /// Transmits on `lanes` only: resends what is in flight, and soon sends a frame to show them.
+    /// Transmits on `lanes` only: resends what is in flight, and soon sends a frame that shows the
+    /// peer the new lanes.
     fn send_on(&mut self, link: &mut Common, lanes: u8, now: Time);
-    /// A receive lane was given up: what was sent on the old lanes is worthless.
+    /// A receive lane was given up: data sent on the old lanes is no longer usable.
     fn lanes_changed(&mut self, link: &mut Common, input: &mut Self::Input);
     /// A requested training frame arrived.
     fn was_trained(&mut self, link: &mut Common, training: &Training) {
@@ -71,7 +71,7 @@ pub trait Wire: Debug + Send + Sized + 'static {
         true
     }
     /// Handles a frame other than a training frame, in any state of the link. It gets the whole
-    /// end: the frame may begin a session ([`LinkEnd::belongs`]), which only the end can.
+    /// end, because the frame may begin a session ([`LinkEnd::belongs`]).
     ///
     /// # Errors
     /// If it is not a frame of this kind of link.
@@ -100,7 +100,7 @@ pub trait Wire: Debug + Send + Sized + 'static {
     /// Takes a unit from the core, in any state of the link.
     ///
     /// # Panics
-    /// On an active link without room for it, which the caller checks.
+    /// If the link is active but has no room for it, which the caller must check.
     fn push(&mut self, link: &mut Common, unit: Self::Unit);
     /// Takes a whole packet, like [`push`](Self::push) for each of its units.
     ///
@@ -114,7 +114,6 @@ pub trait Wire: Debug + Send + Sized + 'static {
     }
     /// Expires deadlines of the sending half.
     fn transmit_timers(&mut self, link: &mut Common, now: Time);
-    /// Whether there is something to send.
     fn has_to_send(&self, link: &Common, now: Time) -> bool;
     /// Writes the next frame, if any. Returns its length, and whether it carries data.
     fn emit(&mut self, link: &mut Common, now: Time, buf: &mut [u8]) -> Option<(usize, bool)>;
@@ -123,7 +122,7 @@ pub trait Wire: Debug + Send + Sized + 'static {
     /// Resends everything unacknowledged, by command, in any state of the link.
     fn resend(&mut self, link: &mut Common, now: Time);
     /// Applies a fault other than those that all links have; returns false if links of this kind do
-    /// not have it.
+    /// not support it.
     fn suffer(&mut self, link: &mut Common, now: Time, fault: LinkFault) -> bool {
         let _ = (link, now, fault);
         false
@@ -135,7 +134,7 @@ pub trait Wire: Debug + Send + Sized + 'static {
     fn unacknowledged_packets(&self) -> u64;
     /// Remaining credit towards the peer and everything in flight, for checks.
     fn account(&self, link: &Common) -> EndAccount;
-    /// Current time by which a missing frame may be late before it counts as lost.
+    /// How late a missing frame may currently be before it counts as lost.
     fn reorder_hold(&self) -> Duration {
         Duration::ZERO
     }

@@ -136,7 +136,7 @@ impl LateLines {
     }
 }
 
-/// Sequence comparison modulo 2^32: a number is before the next 2^31 numbers.
+/// Sequence comparison modulo 2^32: a number is before the 2^31 - 1 numbers that follow it.
 const fn is_before(number: u32, other: u32) -> bool {
     number.wrapping_sub(other) > 1 << 31
 }

@@ -46,7 +46,7 @@ pub(crate) const fn stride_of(size: u32) -> u64 {
 
 pub(crate) const STRIDE: u64 = 64;
 
-/// Flag in the operation byte.
+/// Flag in the operation byte: messages to one address may arrive in any order.
 const ANY_ORDER: u8 = 0x80;
 /// Upper bound on a run's additions to one word. A larger difference means corruption.
 pub(crate) const MOST_ADDITIONS: u64 = 1 << 44;
@@ -71,7 +71,7 @@ pub enum Purpose {
     Ask = 1,
 }
 
-/// What a source sends to a target before a run.
+/// Announcement of a run, which its source sends to each target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Announcement {
     pub(crate) run: u64,
@@ -499,7 +499,8 @@ impl Checker {
             counts.corrupted += 1;
             return;
         };
-        // Do not count lines that another run or an earlier block overwrote since: they did arrive.
+        // Lines that another run or an earlier block has overwritten since are not corrupted: they
+        // did arrive.
         self.stragglers += stale;
         counts.stale += stale;
         let turn = flow.turns.take(place, number);

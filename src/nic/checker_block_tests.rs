@@ -109,7 +109,7 @@ fn damaged_lines_and_those_of_other_runs_begin_no_block() {
     line = bench.stamp.lines(BASE, 5).next_line();
     line[63] ^= 1;
     bench.checker.line(SOURCE, BASE, &line, &bench.memory);
-    // Writes that are not lines have no effect either.
+    // Writes that are not lines, or lie outside the run's addresses, have no effect either.
     line = bench.stamp.lines(BASE + 5, 5).next_line();
     bench.checker.line(SOURCE, BASE + 5, &line, &bench.memory);
     bench

@@ -212,7 +212,7 @@ fn runs_of_many_sources_leave_no_address_counted_that_nobody_writes_to() {
         run += 1;
         checker.announce(source, TARGET, announcement(run, 8), memory)
     };
-    // The source returns when exactly as many other runs are known as are kept.
+    // Source 1 returns when the counts are full and its own run is the oldest.
     for _ in 0..200 {
         for source in core::iter::once(1).chain([2; KEPT_RUNS - 1]) {
             assert_eq!(announce(source), Announced::Accepted);
@@ -448,7 +448,7 @@ fn a_block_over_which_another_run_has_written_is_not_corrupt() {
     let report = bench.report(3);
     assert_eq!((report.delivered, report.stale), (1, 2));
     assert_eq!(report.corrupted, 0);
-    // Canary.
+    // Canary: real damage in the block is still found.
     bench.memory.write(BASE + 70, &[0xff]).unwrap();
     bench.checker.block(SOURCE, 0, 1, &bench.memory);
     assert_eq!(bench.report(3).corrupted, 1);

@@ -1,4 +1,4 @@
-//! What a NIC of any machine provides to programs on its node, through the client
+//! Services of a NIC of any machine for programs on its node, through the client
 //! [rings](phitwire_framing::door).
 //!
 //! A program is a [`Client`] with a [`Window`] of memory that it shares with the NIC. The NIC

@@ -1,5 +1,5 @@
 //! Parts that the NICs of all machines share: verified test traffic, collective operations, the
-//! memory, periods between restarts, and the slab of outstanding requests.
+//! memory, request periods, and the slab of outstanding requests.
 
 mod barrier;
 pub mod block_lines;

@@ -244,7 +244,8 @@ impl<E: Entry> Slab<E> {
         let index = if front != NONE {
             let free = &mut self.regions[region].free;
             free.remove(&mut self.slots, front);
-            // It rested for long and is in no cache; the next request will write it.
+            // The next free slot has rested for long and is in no cache; the next request will
+            // write it.
             prefetch_index(&self.slots, free.front as usize);
             front
         } else {
@@ -318,7 +319,7 @@ impl<E: Entry> Slab<E> {
         entry
     }
 
-    /// Records that no response will arrive for slot `index` any more: the late response is here,
+    /// Records that no further response can arrive for slot `index`: the late response has arrived,
     /// or the request was never sent. Returns true if that ends a quarantine.
     pub fn release(&mut self, index: u32) -> bool {
         let slot = self.slots.get_mut(index as usize);

@@ -166,7 +166,8 @@ impl Stamp {
         }
     }
 
-    /// The sequence number in an unfolded stamp, extended to the nearest to `next` with those bits.
+    /// The sequence number in an unfolded stamp, extended to the number nearest `next` that has
+    /// those bits.
     pub(crate) fn claimed_number(next: u32, data: &[u8]) -> Option<u32> {
         let word = u64::from_le_bytes(*data.first_chunk()?);
         let unused = u32::BITS - SEQUENCE_BITS;

@@ -250,7 +250,7 @@ impl Driver {
         }
     }
 
-    /// Begins the messages: every target has responded or been given up.
+    /// Starts sending messages, once every target has responded or been given up.
     fn open(&mut self, now: Time) {
         debug_assert!(self.phase == RunPhase::Opening, "a run begins once");
         if let Choice::Hot { hot, .. } = &mut self.choice {
@@ -498,8 +498,8 @@ impl Driver {
     }
 
     /// Accounts for the answer of target `index`, whose earlier responses were zeros. A target that
-    /// still knows the run has kept its memory, so the zeros are wrong. A target that does not know
-    /// it was restarted; one that does not respond is not blamed.
+    /// still knows the run has kept its memory, so the zeros are wrong. A target that no longer
+    /// knows the run was restarted; one that does not respond is not blamed.
     pub(crate) fn question_answered(&mut self, index: u32, answered: Answered<'_>) {
         debug_assert!(self.outstanding > 0, "each question is answered once");
         self.outstanding -= 1;

@@ -83,8 +83,8 @@ fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
     }
 }
 
-/// A block may follow one of unknown fate to the same address. Regression: a run of them ended when
-/// its target was away for a while.
+/// A block may follow one of unknown fate to the same address. Regression: a run of blocks ended
+/// when its target was unreachable for a while.
 #[test]
 fn blocks_follow_those_of_which_nothing_is_known() {
     use Operation::{Get, Put};
@@ -191,7 +191,7 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
             if processor == 7 {
                 announced.push(ms);
             } else if !answered {
-                // Also drop the second announcement to the first target.
+                // The second target responds to its first announcement, the first target to none.
                 driver.announcement_answered((1, false), Duration::ZERO, Answered::Written);
                 answered = true;
             }
@@ -294,8 +294,8 @@ fn the_wait_for_time_outs_is_no_part_of_the_rate() {
     }
 }
 
-/// Announcements by `driver` from `from` to `to` ms, without any response: target, time, and
-/// whether it is a repetition.
+/// Announcements by `driver` at the times `ms`, without any response: target, time, and whether it
+/// is a repetition.
 fn announced(
     driver: &mut Driver,
     taken: &mut Taken,
@@ -534,7 +534,7 @@ fn a_source_with_a_rate_is_woken_for_each_message() {
     assert_eq!(now, Time::ZERO + second);
 }
 
-/// The window is full, then the link is blocked: a window of messages is sent later, the others are
+/// The window is full, or the link is blocked. A window of messages is sent later; the others are
 /// counted as dropped.
 #[test]
 fn a_source_that_is_held_up_catches_up_with_a_window_of_messages() {
@@ -554,7 +554,7 @@ fn a_source_that_is_held_up_catches_up_with_a_window_of_messages() {
         answer(&mut driver, &mut taken, ms(100), ms(100), all);
         driver.issue(ms(100), &mut taken);
         assert_eq!(driver.report().sent, window + 10);
-        // No more responses arrive from now on, and the end is late.
+        // The driver is not called again before 2.5 s, long after the run's end.
         driver.issue(ms(2_500), &mut taken);
         answer(&mut driver, &mut taken, ms(2_500), ms(2_500), all);
         assert!(driver.issue(ms(2_500), &mut taken));

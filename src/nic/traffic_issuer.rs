@@ -37,15 +37,16 @@ pub struct Block {
     pub sequence: u32,
 }
 
-/// Identifies a request of a run when it completes, by the index of its target. Eight bytes pass
-/// between calls in a register; written to memory and read back, they would wait for all earlier
-/// stores.
+/// Identifies a request of a run when it completes, by the index of its target. It has eight bytes,
+/// so that it passes between calls in a register; written to memory and read back, it would wait
+/// for all earlier stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(8))]
 pub enum RunRequest {
     Announcement(u32),
     /// A repeated announcement. The run does not wait for the response, which may arrive during the
-    /// next run; hence `serial`. All targets are different processors (`MAX_PROCESSOR`).
+    /// next run; hence `serial`. 16 bits suffice for `index`, since all targets are different
+    /// processors (`MAX_PROCESSOR`).
     Repetition {
         index: u16,
         serial: u32,

@@ -30,8 +30,8 @@ pub enum TrafficPattern {
     Tornado,
     /// A permutation drawn from the run's seed, the same at every participant.
     Permutation,
-    /// To a random participant of the next group, as the adversary of networks of groups. Groups
-    /// follow each other by number, the first after the last
+    /// To a random participant of the next group: the adversarial pattern of networks of groups.
+    /// Groups follow each other by number, the first after the last
     /// ([`TrafficSpec::groups`](super::TrafficSpec::groups)). On shortest paths, the one or few
     /// channels between two groups would carry everything that a group sends.
     GroupAdversarial,

@@ -33,7 +33,7 @@ pub enum Operation {
     Put = 0,
     /// A remote read, verified at the source.
     Get = 1,
-    /// A remote fetching addition of one to a 64-bit word. Each source checks that it fetches every
+    /// A remote fetch-and-add of one to a 64-bit word. Each source checks that it fetches every
     /// value once; at the end, the words show the number of additions carried out.
     Amo = 2,
 }
@@ -117,8 +117,8 @@ pub struct Abilities {
     /// Gets of a single packet read multiples of this many bytes.
     pub get_unit: u32,
     pub atomics: bool,
-    /// Supported path selections: those by load with the biases of mode 0, those in order, and
-    /// perhaps others. Empty if packets have no choice and so keep their order.
+    /// Supported path selections: by load with the biases of mode 0, ordered, and possibly others.
+    /// Empty if packets have no choice of path and so keep their order.
     pub ways: &'static [Ways],
 }
 

@@ -1,4 +1,4 @@
-//! A target of a traffic run, from the view of the source.
+//! A target of a traffic run, as seen by the source.
 
 use super::checker::Announcement;
 use super::stamp::Stamp;
@@ -44,8 +44,9 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Creates a target that has not been announced to. `announced` limits the announcements;
-    /// additions use addresses with `fetched` values, blocks addresses that may be `busy`.
+    /// Creates a target to which nothing has been announced. At most `announced` announcements are
+    /// sent. `fetched` and `busy` are the numbers of addresses tracked for additions and for
+    /// blocks.
     pub(crate) fn new(
         (processor, stamp): (u16, Stamp),
         announced: u8,

@@ -67,7 +67,7 @@ impl Turns {
             1..=0x7fff_ffff => {
                 let room = MAX_HOLES - self.holes.len();
                 let kept = (skipped as usize).min(room) as u32;
-                // Keep the latest, which are the most likely to arrive yet.
+                // Keep the latest, which are the most likely still to arrive.
                 let first = skipped - kept;
                 let holes = (first..skipped).map(|n| (key, next.wrapping_add(n)));
                 self.holes.extend(holes);

@@ -21,8 +21,8 @@ pub(super) fn apply(asked: &Transfer, old: u64) -> Option<u64> {
     })
 }
 
-/// The packets' operation for a program's, with its operands and their count; `None` if there is
-/// none.
+/// Maps a program's atomic operation to the packets' operation, its operands and their count;
+/// `None` if packets have no such operation.
 pub(super) const fn of_program(op: AtomicOp, [a, b]: [u64; 2]) -> Option<(Kind, [u64; 2], usize)> {
     Some(match op {
         AtomicOp::Add => (Kind::Add, [a, 0], 1),

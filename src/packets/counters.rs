@@ -29,9 +29,7 @@ pub enum Count {
     Malformed,
     /// An arrived transfer is addressed to another NIC.
     Misrouted,
-    /// A request arrived damaged.
     DamagedRequest,
-    /// A reply arrived damaged.
     DamagedReply,
     /// A request of this kind was served in the memory or a queue.
     Served(Kind),
@@ -50,7 +48,7 @@ pub trait NicCounting: Clone + Debug + Default + Send + Sync + 'static {
     /// Counts an occurrence, if the machine has a counter for it.
     fn count(&mut self, what: Count);
 
-    /// Sets the number of messages of replaced traffic runs that arrived.
+    /// Sets the number of messages that arrived from replaced traffic runs.
     fn set_stragglers(&mut self, _: u64) {}
 
     /// Puts of other NICs served here.

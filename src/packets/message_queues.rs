@@ -2,10 +2,10 @@
 //!
 //! A message of 64 bytes goes to the end of one of many queues, each with a control word of tail,
 //! limit and interrupt threshold (lecture notes on Scott's paper of ASPLOS 1996; the exact function
-//! of the three was not available). Here they count messages since the queue was opened and are not
-//! addresses: a message that finds the tail at the limit is rejected, any other one advances the
-//! tail by one; taking one out advances the limit. A tail that reaches the threshold interrupts,
-//! once.
+//! of the three was not available). Here they are not addresses but count messages since the queue
+//! was opened. A message that finds the tail at the limit is rejected; any other advances the tail
+//! by one. Taking a message out advances the limit. A tail that reaches the threshold raises one
+//! interrupt.
 
 use std::collections::VecDeque;
 
@@ -107,8 +107,8 @@ impl MessageQueues {
         Some(queue.control)
     }
 
-    /// Makes queue `number` interrupt when its tail reaches `threshold`; immediately, if it has.
-    /// False if the queue is not open.
+    /// Makes queue `number` interrupt when its tail reaches `threshold`; immediately if it already
+    /// has. Returns false if the queue is not open.
     pub fn arm(&mut self, number: u8, threshold: u64) -> bool {
         let Some(queue) = self.get_mut(number.into()) else {
             return false;

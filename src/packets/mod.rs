@@ -1,9 +1,10 @@
 //! Building blocks for machines that move whole packets: a link end, a NIC, and their simulation.
 //!
-//! A machine that describes how links carry its [`Packet`] gets a [`PacketEnd`]; with how a packet
-//! holds a [`Transfer`], a request or its reply, a [`PacketNic`]. A machine whose links carry
-//! something else describes how ([`TransferEnd`]) and gets a [`TransferNic`]. With the routers and
-//! the NICs' links ([`PacketModel`]), it gets a simulation.
+//! A machine that describes how links carry its [`Packet`] gets a [`PacketEnd`]. If it also
+//! describes how a packet holds a [`Transfer`] (a request or its reply), it gets a [`PacketNic`]. A
+//! machine whose links carry something else describes how they carry transfers ([`TransferEnd`])
+//! and gets a [`TransferNic`]. With the routers and the NICs' links ([`PacketModel`]), it gets a
+//! simulation.
 
 mod atomic;
 mod counters;

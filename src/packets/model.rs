@@ -18,9 +18,9 @@ use crate::sim::direct::{EncodedPart, NoDirectLinks};
 use crate::time::Duration;
 use core::fmt::Debug;
 
-/// A machine whose routers are chips with links of whole packets, at most one of which leaves a
-/// port per cycle, and whose NICs have one link each. The channel on which a packet starts depends
-/// only on the kind of its transfer.
+/// A machine whose routers are chips with links of whole packets, whose ports send at most one
+/// packet per cycle, and whose NICs have one link each. The channel on which a packet starts
+/// depends only on the kind of its transfer.
 pub trait PacketModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     type Topology: Network;
     type Packet: TransferPacket;
@@ -50,7 +50,7 @@ pub trait PacketModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     ) -> Result<PacketLinkConfig, PlanError>;
 }
 
-/// A source and sink.
+/// A traffic source and sink.
 #[derive(Debug)]
 pub struct PacketTerminal<M: PacketModel>(Common<M>);
 

@@ -4,7 +4,7 @@
 
 /// Minimum number of bits for the period.
 const LEAST_PERIOD_BITS: u32 = 4;
-/// Bits for the period with which periods need not be longer than usual.
+/// With at least this many bits for the period, periods have their usual length.
 const PERIOD_BITS: u32 = 6;
 /// Maximum number of bits for a slot.
 const MOST_SLOT_BITS: u32 = 16;
@@ -45,8 +45,8 @@ impl Names {
         }
     }
 
-    /// Factor by which periods must be longer than usual: more slots leave fewer bits for periods,
-    /// which must still distinguish them for as long.
+    /// Factor by which periods must be longer than usual. More slots leave fewer bits for the
+    /// period, so each period must last longer for names to recur no sooner.
     pub(super) fn longer_periods(self) -> u64 {
         1 << PERIOD_BITS.saturating_sub(self.period_bits)
     }

@@ -1,5 +1,5 @@
-//! A NIC for test traffic and client programs, with a link into each network slice, requests that
-//! wait for replies, and replies that wait for a link.
+//! A NIC for test traffic and client programs. It has a link into each network slice, and keeps
+//! requests that wait for replies and replies that wait for a link.
 
 #[path = "nic_probes.rs"]
 mod probes;
@@ -115,9 +115,10 @@ impl<E: TransferEnd> TransferNic<E> {
     /// A NIC whose links begin to train at `now`.
     ///
     /// # Panics
-    /// Without links, with more memory than
-    /// [`MAX_MEMORY_BYTES`](crate::nic::memory::MAX_MEMORY_BYTES), or if `outstanding` is 0 or above
-    /// [`MOST_OUTSTANDING`](Self::MOST_OUTSTANDING). Descriptions of networks are checked earlier.
+    /// If there are no links, if the memory exceeds
+    /// [`MAX_MEMORY_BYTES`](crate::nic::memory::MAX_MEMORY_BYTES), or if `outstanding` is 0 or
+    /// above [`MOST_OUTSTANDING`](Self::MOST_OUTSTANDING). Descriptions of networks are checked
+    /// earlier.
     pub fn new(config: TransferNicConfig<ConfigOf<E>>, now: Time) -> Self {
         const {
             let most = E::ABILITIES.max_size as usize;
@@ -208,7 +209,7 @@ impl<E: TransferEnd> TransferNic<E> {
         Some(&self.side.ports.get(usize::from(port))?.link)
     }
 
-    /// The link of a port, for fault commands and for other contents than transfers.
+    /// The link of a port, for fault commands and for contents other than transfers.
     pub fn end_mut(&mut self, port: PortId) -> Option<&mut E::Link> {
         Some(&mut self.side.ports.get_mut(usize::from(port))?.link)
     }
@@ -224,7 +225,7 @@ impl<E: TransferEnd> TransferNic<E> {
         self.side.counters.count(Count::EventsLost(lost));
     }
 
-    /// Receives what arrived on `port` while there is room for the replies.
+    /// Receives what arrived on `port`, as long as there is room for the replies.
     fn receive(&mut self, port: usize) {
         for channel in 0..E::CHANNELS {
             loop {
@@ -251,7 +252,7 @@ impl<E: TransferEnd> TransferNic<E> {
                     }
                 };
                 let is_request = transfer.kind.is_request();
-                // The next frame resumes receiving once the link accepts replies.
+                // Receiving resumes with the next frame, once the link accepts replies.
                 if is_request && side.is_full(port) {
                     break;
                 }
@@ -310,7 +311,7 @@ impl<E: TransferEnd> TransferNic<E> {
                 (Kind::Done, Kind::Get) => Answered::Read(answer.data()),
                 (Kind::Done, Kind::Put) => Answered::Written,
                 (Kind::Done, _) => Answered::Added(answer.word(0)),
-                // Announcements and queries are repeated, so damage is no failure.
+                // Announcements and queries are repeated, so damage is not a failure.
                 (Kind::Damaged, _) if request.is_announcement() => Answered::Damaged,
                 _ => Answered::Refused,
             },

@@ -57,7 +57,7 @@ impl Outstanding {
     /// `now`.
     ///
     /// # Panics
-    /// As [`Names::new`].
+    /// Like [`Names::new`].
     pub(super) fn new(
         (name_bits, most): (u32, u32),
         incarnation: Incarnation,

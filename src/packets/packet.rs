@@ -8,8 +8,8 @@ use phitwire_framing::carrier::lanes::Lanes;
 /// UDP payload of an Ethernet frame in bytes.
 pub(super) const MAX_FRAME_BYTES: usize = 1_472;
 
-/// A machine's packet; all of them take equal room in frames and buffers. Packets whose constants
-/// exceed their limits do not compile:
+/// A machine's packet. All its packets take equal room in frames and buffers. Packets whose
+/// constants exceed their limits do not compile:
 ///
 /// ```compile_fail
 /// use phitwire::link::NodeLink;

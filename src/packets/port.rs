@@ -1,4 +1,4 @@
-//! A port of a NIC: a link, and what waits for it.
+//! A port of a NIC: a link, and the transfers that wait for it.
 
 use std::collections::VecDeque;
 
@@ -67,8 +67,8 @@ impl<E: TransferEnd> Port<E> {
         }
     }
 
-    /// Sends what waits and has room: replies, then requests. Drops requests that no longer wait
-    /// for a reply according to `waits`, and returns their number.
+    /// Sends waiting transfers as long as there is room: replies, then requests. Drops requests
+    /// that no longer wait for a reply according to `waits`, and returns their number.
     #[inline]
     pub(super) fn flush(&mut self, waits: impl Fn(u64) -> bool) -> u64 {
         while let Some(answer) = self.answers.front()

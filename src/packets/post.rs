@@ -20,7 +20,6 @@ pub enum PostError {
     NoRoom,
 }
 
-/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Done. A get returns the first `len` bytes; an atomic operation returns the old word, lowest
@@ -28,7 +27,6 @@ pub enum Outcome {
     Done {
         /// The data, padded with zeros.
         data: [u8; MAX_DATA],
-        /// Length of the data.
         len: u8,
     },
     /// The target rejected it, for this reason if its packets carry one.
@@ -46,7 +44,6 @@ pub struct Completion {
     pub name: u64,
     pub(crate) kind: Kind,
     pub(crate) address: u64,
-    /// When the request was posted.
     pub(crate) posted: Time,
     /// When the reply arrived, or the request timed out.
     pub completed: Time,
@@ -80,7 +77,8 @@ pub(super) fn is_possible(asked: &Transfer, abilities: Abilities, has_messages: 
     fits && u32::from(asked.len) <= abilities.max_size
 }
 
-/// Completions of the user's requests; open ones are bounded by the most outstanding requests.
+/// Completions of the user's requests. At most `most` requests are open, that is outstanding or
+/// with a completion not yet fetched.
 #[derive(Debug)]
 pub(super) struct Completions {
     ended: VecDeque<Completion>,
@@ -102,7 +100,6 @@ impl Completions {
         self.open < self.most
     }
 
-    /// Counts a posted request.
     pub(super) fn posted(&mut self) {
         debug_assert!(self.has_room(), "the caller checked for room");
         self.open += 1;

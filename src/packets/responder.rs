@@ -43,7 +43,6 @@ impl Responder {
         }
     }
 
-    /// Changes the NIC's number.
     pub(super) fn renumber(&mut self, number: u16) {
         self.number = number;
     }

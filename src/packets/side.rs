@@ -1,4 +1,4 @@
-//! A NIC without its users: its ports, and requests that wait for their replies.
+//! A NIC without its users: its ports, and the requests that wait for replies.
 
 use super::counters::{Count, NicCounting};
 use super::nic::TransferNicConfig;
@@ -14,7 +14,6 @@ use crate::nic::checker::ANNOUNCE_ADDRESS;
 use crate::nic::{Issuer, Message, RunRequest};
 use crate::time::{Duration, Time};
 
-/// A NIC without its users.
 #[derive(Debug)]
 pub(super) struct Side<E: TransferEnd> {
     pub(crate) counters: E::Counters,
@@ -28,7 +27,8 @@ pub(super) struct Side<E: TransferEnd> {
 }
 
 impl<E: TransferEnd> Side<E> {
-    /// Replies in the NIC. Queues that also hold requests, which are outstanding, are outside.
+    /// Number of replies inside the NIC. Zero if requests share their queues: such queues are
+    /// reported as outside the NIC, because requests already count as outstanding.
     pub(super) fn inside(&self) -> u64 {
         let answers = self.ports.iter().map(|port| port.waiting()[1]);
         match E::REQUEST_QUEUE {
@@ -112,7 +112,7 @@ impl<E: TransferEnd> Side<E> {
         self.ports[port].answers.len() >= self.config.answers
     }
 
-    /// Sends what waits for `port`, as far as its link has room.
+    /// Sends the transfers that wait for `port`, as long as its link has room.
     #[inline]
     pub(super) fn flush(&mut self, port: usize) {
         let outstanding = &self.outstanding;

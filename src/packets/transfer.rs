@@ -1,5 +1,4 @@
-//! Transfers: what NICs and the simulator's terminals exchange, whatever the machine's packets look
-//! like.
+//! Transfers between NICs or the simulator's terminals, independent of the machine's packet format.
 
 /// Maximum number of bytes that a transfer carries.
 pub const MAX_DATA: usize = 64;
@@ -20,9 +19,10 @@ pub enum Kind {
     Increment,
     /// Atomically adds its data to a word.
     Add,
-    /// Carries two words: if the first is found, the second is written, atomically.
+    /// Carries two words: atomically writes the second if memory holds the first.
     CompareSwap,
-    /// Carries two words: writes the bits of the second that are set in the first, atomically.
+    /// Carries two words: atomically replaces the bits that are set in the first by those of the
+    /// second.
     MaskedSwap,
     /// Carries a message of [`MESSAGE_BYTES`] to the end of the queue whose number is the address.
     /// Rejected if the queue is full.
@@ -45,7 +45,6 @@ pub enum Refusal {
     Full,
     /// The announced run is older than the latest of its source.
     Outdated,
-    /// No such run is known.
     UnknownRun,
 }
 
@@ -97,8 +96,8 @@ pub struct Transfer {
     /// Number of the source NIC.
     pub from: u16,
     pub kind: Kind,
-    /// Whether a request stays behind everything sent to the same NIC before. Always true where
-    /// packets have only one path.
+    /// Whether a request must not overtake anything sent to the same NIC before it. Always the case
+    /// where packets have only one path.
     pub ordered: bool,
     /// Address to write or read. A reply repeats the request's, where its packet has room; NICs
     /// ignore it.
@@ -109,7 +108,7 @@ pub struct Transfer {
     pub len: u8,
     /// The data, padded with zeros.
     pub data: [u8; MAX_DATA],
-    /// The reason in a reply that rejects, where its packet carries one.
+    /// The reason for a rejection, in replies whose packets carry one.
     pub refusal: Option<Refusal>,
 }
 
@@ -129,7 +128,6 @@ impl Transfer {
         }
     }
 
-    /// The bytes carried.
     pub fn data(&self) -> &[u8] {
         &self.data[..usize::from(self.len).min(MAX_DATA)]
     }
@@ -169,7 +167,7 @@ impl Transfer {
         self
     }
 
-    /// A reply to it from its destination, without data.
+    /// A reply to this transfer from its destination, without data.
     #[must_use]
     pub(crate) fn answer(&self, kind: Kind) -> Self {
         Self {

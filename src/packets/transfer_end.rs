@@ -11,20 +11,21 @@ use crate::device::DeviceEvent;
 use crate::link::NodeLink;
 use crate::nic::Abilities;
 
-/// What arrived on a link.
+/// An item that arrived on a link.
 #[derive(Clone, Debug)]
 pub enum Arrival {
     Whole(Transfer),
     /// A transfer of which only the data was damaged.
     Damaged(Transfer),
-    /// NICs send nothing like it.
+    /// A packet that no NIC sends.
     NoTransfer,
-    /// Something for the maintenance controller.
+    /// An event for the maintenance controller.
     Event(DeviceEvent),
 }
 
 /// How a kind of link carries transfers, each in as many packets, flits or phits as its machine
-/// needs; a value is what a port keeps of arriving packets besides the link's input buffer.
+/// needs. A value holds a port's state of transfers that have arrived in part, besides the link's
+/// input buffer.
 ///
 /// The link keeps the order of each channel, and neither loses nor repeats transfers while it is
 /// up.
@@ -32,13 +33,13 @@ pub trait TransferEnd: Debug + Default + Send + Sync + 'static {
     type Link: NodeLink;
     type Counters: NicCounting;
 
-    /// Channels of the input buffer for transfers, numbered from 0 in the order in which the NIC
-    /// receives.
+    /// Number of input buffer channels for transfers. The NIC receives from them in order, starting
+    /// with channel 0.
     const CHANNELS: usize;
     /// Supported transfers. `max_size` is the most data that one carries: at least 32 bytes, for a
     /// traffic run's announcement, and at most [`MAX_DATA`](super::transfer::MAX_DATA).
     const ABILITIES: Abilities;
-    /// Bits of a transfer's name, 5 to 64; those above the slots identify the period in which the
+    /// Bits of a transfer's name, 5 to 64; the bits above the slot identify the period in which the
     /// request was posted: see `most_outstanding`.
     const NAME_BITS: u32 = u64::BITS;
     /// Whether [`Kind::Message`] is supported.
@@ -61,16 +62,16 @@ pub trait TransferEnd: Debug + Default + Send + Sync + 'static {
         0
     }
 
-    /// Whether a packet has room for a request's address and length; its kind and data are
-    /// supported.
+    /// Whether a packet has room for a request's address and length. The caller checks that its
+    /// kind and data are supported.
     #[inline]
     fn can_carry(asked: &Transfer) -> bool {
         let _ = asked;
         true
     }
 
-    /// The oldest arrival on `channel`, once complete; the same until [`pop`](Self::pop). A
-    /// transfer carries the bytes sent, or as many as requested.
+    /// Returns the oldest arrival on `channel` once it is complete, and the same one until
+    /// [`pop`](Self::pop). A transfer carries exactly the bytes that were sent or requested.
     fn front(
         &mut self,
         link: &mut Self::Link,
@@ -81,8 +82,8 @@ pub trait TransferEnd: Debug + Default + Send + Sync + 'static {
     /// Removes what [`front`](Self::front) last returned for `channel`.
     fn pop(&mut self, link: &mut Self::Link, channel: usize);
 
-    /// Counts that requests stay in the input buffer, if any are there, for lack of room for their
-    /// replies.
+    /// Counts that requests, if any have arrived, must stay in the input buffer because there is no
+    /// room for their replies.
     fn stalled(link: &Self::Link, counters: &mut Self::Counters) {
         let _ = (link, counters);
     }
@@ -94,7 +95,7 @@ pub trait TransferEnd: Debug + Default + Send + Sync + 'static {
     /// Sends a transfer, whose name must fit into [`NAME_BITS`](Self::NAME_BITS).
     ///
     /// # Panics
-    /// Without room: see [`has_room`](Self::has_room).
+    /// If there is no room: see [`has_room`](Self::has_room).
     fn send(link: &mut Self::Link, transfer: &Transfer);
 }
 

@@ -10,9 +10,9 @@ use crate::rng::Rng;
 /// at the transmitting side of a link.
 ///
 /// The frame header, the kind map and the body of training frames stand for what the line code
-/// protects and stay untouched. An unused lane carries no data, so its noise is harmless: that
-/// makes decommissioning it (BlackWidow sec. 7.7) a cure. The pattern always travels on all lanes,
-/// which exposes a lane too noisy for any packet.
+/// protects and stay untouched. An unused lane carries no data, so its noise is harmless:
+/// decommissioning a noisy lane (BlackWidow sec. 7.7) cures the link. The pattern always travels on
+/// all lanes, which exposes a lane too noisy for any packet.
 #[derive(Clone, Debug)]
 pub struct LaneNoise {
     layout: LaneLayout,

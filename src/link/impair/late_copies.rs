@@ -14,11 +14,9 @@ pub(crate) const MAX_HELD_COPIES: usize = 100_000;
 /// Counters of [`LateCopies`], in frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LateCopyCounters {
-    /// Copies taken.
     pub(crate) taken: u64,
     /// Frames not copied because [`MAX_HELD_COPIES`] were held.
     pub(crate) over_limit: u64,
-    /// Copies delivered.
     pub(crate) delivered: u64,
 }
 
@@ -61,7 +59,6 @@ pub(crate) struct LateCopies {
 }
 
 impl LateCopies {
-    /// Counters so far.
     #[cfg(test)]
     pub(crate) const fn counters(&self) -> &LateCopyCounters {
         &self.counters
@@ -122,7 +119,6 @@ impl LateCopies {
         self.held.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Copies held now.
     pub(crate) fn held(&self) -> usize {
         self.held.len()
     }

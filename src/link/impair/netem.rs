@@ -42,7 +42,6 @@ impl Probability {
 /// A probability with netem's correlation to the previous draw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chance {
-    /// Probability of the event.
     pub(crate) probability: Probability,
     /// Correlation with the previous draw.
     pub(crate) correlation: Probability,
@@ -67,14 +66,12 @@ pub(crate) struct Delay {
     pub(crate) jitter: Duration,
     /// Correlation with the previous frame's delay.
     pub(crate) correlation: Probability,
-    /// Shape of the spread.
     pub(crate) distribution: Distribution,
 }
 
 /// Model of frame loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Loss {
-    /// No loss.
     #[default]
     None,
     /// `loss [random] PERCENT [CORRELATION]`: one draw per frame.
@@ -169,7 +166,7 @@ pub struct NetemError {
     pub(crate) position: usize,
     /// What was expected at `position`.
     pub(crate) expected: &'static str,
-    /// The offending word, quoted, or "the end".
+    /// The offending word, quoted, or "the end of the text".
     pub(crate) found: String,
 }
 
@@ -267,7 +264,7 @@ impl<'a> Words<'a> {
         Some((position, word))
     }
 
-    /// Parses the next word, which must be there and valid.
+    /// Parses the next word, which must be present and valid.
     fn required<T>(
         &mut self,
         expected: &'static str,

@@ -9,8 +9,8 @@ fn impair(words: &str, seed: u64) -> Impairment {
     Impairment::new(netem, Rng::new(seed, 0))
 }
 
-/// Sends `count` numbered frames, one per microsecond. Returns all that come out as (time, number,
-/// bytes).
+/// Sends `count` numbered frames, one per microsecond. Returns the frames that come out as (time,
+/// number, bytes).
 fn run(impairment: &mut Impairment, count: u64) -> Vec<(Time, u64, Vec<u8>)> {
     let mut out = Vec::new();
     let mut collect = |impairment: &mut Impairment, now| {

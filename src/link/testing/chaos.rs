@@ -1,4 +1,4 @@
-//! Everything at once: lists of operations, checked for conservation at the end.
+//! Random sequences of operations of every kind, checked for conservation at the end.
 
 use proptest::prelude::*;
 use proptest::strategy::Union;
@@ -61,7 +61,7 @@ fn operation<L: Link>() -> BoxedStrategy<Operation<L::Command>> {
     Union::new_weighted([(23, any_link.boxed())].into_iter().chain(own).collect()).boxed()
 }
 
-/// As [`operation`], plus ends that are killed or taken down.
+/// Like [`operation`], plus ends that are killed or taken down.
 fn operation_or_end<L: Link>() -> impl Strategy<Value = Operation<L::Command>> {
     prop_oneof![
         12 => operation::<L>().prop_filter("a damaged packet has no number", |operation| {
@@ -178,7 +178,7 @@ fn campaign_of_ends<L: Link>(seed: u64, operations: Vec<Operation<L::Command>>) 
         end.push_words = usize::MAX;
         end.lcb.link_up(now);
     }
-    // An end with a dead peer's session learns of it from the new peer's frames.
+    // An end in a session with a dead incarnation learns of that from the new incarnation's frames.
     pair.run_for(Duration::from_ms(2_000));
     pair.wait_up();
     for end in &mut pair.ends {

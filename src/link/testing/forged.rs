@@ -42,7 +42,8 @@ pub fn a_hundred_thousand_headers_with_fewer_lanes_take_none<L: Link>() {
     assert!(no_session_ended(&pair) && all_lanes(&pair));
 }
 
-/// A frame forged from the last one taped towards `to`: its sender receives on `lanes`.
+/// Forges a frame from the last one taped towards `to`; it claims that its sender receives on
+/// `lanes`.
 fn request<L: Link>(pair: &Pair<L>, to: usize, lanes: u8) -> Vec<u8> {
     let is_training = |bytes: &[u8]| Training::parse(bytes).is_ok();
     let taped = pair.last_taped(to, is_training);

@@ -41,7 +41,7 @@ impl<N: Node> Joined<N> {
         self.wires = [0, 1].map(|end| (0..ports).map(|port| wire(2 * port + end)).collect());
     }
 
-    /// Impairments of each sender's frames, on its first port.
+    /// Impairment counters of each sender's first port.
     pub fn harm(&self) -> [ImpairCounters; 2] {
         self.wires.each_ref().map(|wires| *wires[0].counters())
     }

@@ -1,4 +1,4 @@
-//! Noise on lanes: 3 -> 2 -> 1 -> none.
+//! Noise on lanes: a link degrades from three lanes to two, one and none.
 
 use super::rig::{A, B, FRAME_BYTES, Link, SECOND, config};
 use crate::link::testing::end::End;
@@ -47,7 +47,7 @@ pub fn a_noisy_lane_is_charged_and_given_up_at_the_threshold<L: Link>() {
     let errors = L::check_failures(&pair.ends[B].lcb);
     pair.load(A, 5_000);
     pair.finish(SECOND.times(5));
-    // The noisy lane is not used any longer.
+    // The noisy lane is no longer used.
     assert_eq!(L::check_failures(&pair.ends[B].lcb), errors);
 }
 
@@ -56,7 +56,7 @@ pub fn frames_from_before_a_lane_left_end_no_session_while_the_peer_stands_still
     noise(&mut pair, 0b010, 2_000);
     until_on_lanes(&mut pair, 0b101, 500, SECOND.times(20));
     pair.finish(SECOND.times(5));
-    // The peer's frames still arrive only if sent before the lane was dropped.
+    // From now on only frames sent before the lane was dropped arrive.
     pair.load(B, 50);
     pair.wire(|wire| wire.cut = true);
     let old = L::forge(&pair, B, 7, 0, &[]);
@@ -111,7 +111,7 @@ pub fn lanes_go_one_by_one_and_with_the_last_the_link<L: Link>() {
 
 pub fn a_lane_too_noisy_for_any_frame_is_given_up_all_the_same<L: Link>() {
     let mut pair = pair_with_threshold::<L>(1_000);
-    // One bit in most phits of the lane: no control word is ever right.
+    // Noise flips a bit in most words of the lane, so no control word passes its check.
     noise(&mut pair, 0b100, 1);
     pair.load(A, 2_000);
     pair.run_until(SECOND.times(120), |pair| pair.ends[A].lcb.tx_lanes() != 7);
@@ -135,8 +135,8 @@ pub fn a_lane_too_noisy_for_any_frame_is_given_up_by_the_first_packet_that_canno
     pair.finish(SECOND);
 }
 
-/// Seed 5127 of the soak: the challenge to the new incarnation offered the lanes of the previous
-/// session, so the ends disagreed on their lanes and nothing passed.
+/// Regression (soak seed 5127): the challenge to the new incarnation offered the lanes of the
+/// previous session, so the ends disagreed on their lanes and nothing passed.
 pub fn a_restarted_peer_gets_all_lanes_again<L: Link>() {
     let mut pair = pair_with_threshold::<L>(3);
     noise(&mut pair, 0b001, 500);
@@ -164,7 +164,7 @@ pub fn a_link_at_rest_stays_at_rest_when_a_lane_has_gone<L: Link>() {
     let mut pair = Pair::<L>::with(1, end(A), end(B), FRAME_BYTES);
     pair.wait_up();
     noise(&mut pair, 0b010, 500);
-    // The last packet brings the charge that exceeds the threshold.
+    // The last packet causes the charge that exceeds the threshold.
     pair.run_until(SECOND.times(60), |pair| {
         let quiet =
             pair.ends[A].backlog.is_empty() && pair.ends[A].lcb.unacknowledged_packets() == 0;

@@ -3,7 +3,7 @@
 use phitwire_framing::carrier::lane_layout::LaneLayout;
 use phitwire_framing::carrier::lanes::MAX_LANES;
 
-/// Differing bits on each lane; panics if anything before what the lanes carry differs.
+/// Counts the differing bits on each lane; panics if anything before the lane area differs.
 pub fn differences(layout: LaneLayout, clean: &[u8], noisy: &[u8], active: u8) -> [u32; MAX_LANES] {
     let range = layout.area(clean).expect("a complete frame");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Sessions that no longer match heal, and silence is reported.
+//! Ends whose sessions no longer match recover, and silence is reported.
 
 use super::rig::{A, B, Drain, FRAME_BYTES, Link, SECOND, made};
 use crate::link::testing::pair::{Pair, plant};
@@ -53,8 +53,8 @@ fn end_by_frames<L: Link>(pair: &mut Pair<L>) -> Duration {
     pair.now.since(begin)
 }
 
-/// End B gets data that end A never sent, and acknowledges it in every frame: A can use none of
-/// them.
+/// Makes end B accept data that end A never sent. B then acknowledges it in every frame, so A can
+/// use none of them.
 fn wedge<L: Link>(pair: &mut Pair<L>) {
     traffic_flows(pair);
     pair.allow_gaps();
@@ -88,7 +88,7 @@ pub fn a_session_in_which_nothing_can_be_used_begins_anew_within_its_time<L: Lin
     traffic_flows(&mut pair);
 }
 
-/// The canary of the test above: links without healing.
+/// Canary of the test above: links without healing.
 pub fn a_link_that_may_not_heal_stays_as_it_is<L: Link>() {
     let mut pair = pair_with::<L>(|profile| profile.heal = None);
     wedge(&mut pair);
@@ -207,7 +207,7 @@ pub fn silence_is_told_and_untold_and_nothing_else_happens<L: Link>() {
 
 pub fn a_process_that_stood_still_does_not_call_its_peer_silent<L: Link>() {
     let mut pair = flowing::<L>(|_| {});
-    // Replies wait unread in the socket for half a minute; the timers run first.
+    // The process stands still for half a minute. Then its timers run before any reply is read.
     pair.now += SECOND.times(30);
     pair.settle();
     pair.run_for(SECOND);
@@ -340,8 +340,8 @@ pub fn who_misses_a_packet_for_a_minute_begins_a_new_session_and_says_why<L: Lin
     assert_eq!(pair.downs(B), [DownReason::Missing]);
 }
 
-/// Peer frames that are handed in together request a packet, and show that the peer is live, before
-/// the packet is resent.
+/// The peer's frames, handled several at once, request a packet and show that the peer is live
+/// before the packet is resent.
 pub fn a_way_that_swallows_long_frames_is_told_also_while_the_peer_sends<L: Link>() {
     let mut pair = flowing::<L>(|_| {});
     pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
@@ -427,7 +427,7 @@ pub fn a_cable_that_is_whole_one_way_first_is_not_called_stalled<L: Link>() {
     }
 }
 
-/// Half of the short frames or more are lost, so the peer is heard with pauses.
+/// At least half of the short frames are lost, so the peer is heard only with pauses.
 pub fn a_way_that_swallows_long_frames_is_told_although_many_frames_are_lost<L: Link>() {
     for (seed, loss, seconds) in (0..8).flat_map(|n| [(n, 500, 5), (n, 700, 10), (n, 900, 30)]) {
         let mut pair = flowing::<L>(|profile| profile.give_up = Some(SECOND.times(seconds)));
@@ -462,7 +462,7 @@ pub fn a_peer_that_is_heard_with_long_pauses_and_acknowledges_nothing_is_called_
     assert_eq!(stalls(&pair, A), [LinkEvent::Stalled], "{}", pair.state());
 }
 
-/// Units that end A resent, whether lost or presumed so.
+/// Units that end A resent because they were lost or presumed lost.
 fn losses<L: Link>(pair: &Pair<L>) -> u64 {
     pair.ends[A].lcb.resent()
 }
@@ -475,7 +475,7 @@ pub fn a_peer_that_has_no_room_is_asked_for_some_and_has_lost_nothing<L: Link>()
     pair.run_for(SECOND.times(10));
     assert!(!pair.ends[A].backlog.is_empty());
     assert_eq!(pair.ends[A].lcb.unacknowledged_packets(), 0);
-    // The credits that open the buffer at last are lost.
+    // The credits that finally open the buffer are lost.
     pair.wires[A].cut = true;
     pair.ends[B].drain = Drain::Eager;
     pair.run_for(Duration::from_ms(1));

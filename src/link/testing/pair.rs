@@ -14,9 +14,8 @@ use crate::time::{Duration, Time};
 /// Effects of a wire on frames in one direction.
 #[derive(Clone, Debug)]
 pub struct Wire {
-    /// Frames lost, in parts per 1,000, as in all counts up to `mangle`.
+    /// Frames lost, per 1,000 frames, like all counts up to `mangle`.
     pub loss: u64,
-    /// Frames duplicated.
     pub duplicate: u64,
     /// Frames sent ahead of delayed ones.
     pub reorder: u64,
@@ -66,13 +65,13 @@ pub struct Pair<L: Link> {
     /// Frames in the sockets of a stopped end.
     sockets: [Option<Vec<Vec<u8>>>; 2],
     pub ends: [End<L>; 2],
-    /// Towards end A, towards end B.
+    /// The wire towards end A, and the one towards end B.
     pub wires: [Wire; 2],
     flying: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
     last_arrival: [Time; 2],
     sequence: u64,
     pub rng: Rng,
-    /// Frames sent, and to which end, while `taping`.
+    /// Frames sent while `taping`, each with the end that it was sent to.
     pub tape: Vec<(usize, Vec<u8>)>,
     pub taping: bool,
     pub frames: [u64; 2],
@@ -113,7 +112,6 @@ impl<L: Link> Pair<L> {
         }
     }
 
-    /// A pair that is up.
     pub fn up(seed: u64) -> Self {
         let mut pair = Self::new(seed);
         pair.wait_up();
@@ -147,7 +145,7 @@ impl<L: Link> Pair<L> {
         self.ends[end].events.iter().filter_map(down).collect()
     }
 
-    /// Packets discarded with sessions of `end`, as it reported.
+    /// Packets that `end` reported as discarded when its sessions ended.
     pub fn discarded(&self, end: usize) -> u64 {
         let of = |event: &LinkEvent| match event {
             LinkEvent::Down {
@@ -173,8 +171,8 @@ impl<L: Link> Pair<L> {
         self.sockets[end].get_or_insert_default();
     }
 
-    /// Resumes it with the frames that arrived since. Timers run first, as in a process that reads
-    /// its sockets in parts.
+    /// Resumes the process of an end with the frames that arrived since. Timers run first, as in a
+    /// process that reads its sockets in parts.
     pub fn thaw(&mut self, end: usize) {
         let Some(frames) = self.sockets[end].take() else {
             return;
@@ -229,7 +227,7 @@ impl<L: Link> Pair<L> {
         self.ends.iter_mut().for_each(|end| end.gaps_allowed = true);
     }
 
-    /// Starts a new recording of what is sent.
+    /// Starts a new recording of the frames sent.
     pub fn tape_anew(&mut self) {
         self.tape.clear();
         self.taping = true;
@@ -313,7 +311,7 @@ impl<L: Link> Pair<L> {
         });
     }
 
-    /// Lets both ends do all they can at this moment.
+    /// Lets both ends do everything they can at the current time.
     pub fn settle(&mut self) {
         for index in [A, B] {
             if self.sockets[index].is_some() {

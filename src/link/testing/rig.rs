@@ -1,8 +1,8 @@
-//! Two link ends of any machine, a controllable wire between them, and a checker behind each end.
+//! The interface between the shared link tests and a machine.
 //!
-//! A machine implements [`Link`]: how to make an end, what it sends and takes, and what its packets
-//! look like. The wire and the clock are provided here, the cases that hold for every link in the
-//! other files of this folder.
+//! A machine implements [`Link`]: how to make an end, what it sends and receives, and what its
+//! packets look like. The sibling modules provide the wire, the clock, the checkers, and the cases
+//! that hold for every link.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -36,7 +36,6 @@ pub trait Link: Sized + 'static {
     type Command: Clone + Debug;
 
     const VCS: usize;
-    /// Layout of the link's frames.
     const LAYOUT: LaneLayout;
     /// Lengths of packets, in words.
     const PACKET_WORDS: Range<usize>;
@@ -44,7 +43,7 @@ pub trait Link: Sized + 'static {
     const IDLE_FRAME_BYTES: usize;
     /// Length of a frame with little data.
     const SMALL_FRAME_BYTES: usize;
-    /// Bits of a packet id within one process, and the most processes that ids have room for.
+    /// Bits of a packet id within one process, and the number of processes that ids can tell apart.
     const ID_BITS: u32;
     const PROCESSES: u32;
     const STANDARD: LinkStandard;
@@ -73,7 +72,7 @@ pub trait Link: Sized + 'static {
     }
     /// A configuration with buffers so small that they are always full.
     fn cramped(builder: LinkConfigBuilder) -> Self::Config;
-    /// A pair at the chip's own depths, some fifty times as slow as the chip.
+    /// A pair with the chip's buffer depths, about fifty times as slow as the chip.
     fn paper(seed: u64) -> Pair<Self>;
 
     /// A healthy packet that carries `id`.
@@ -112,7 +111,7 @@ pub trait Link: Sized + 'static {
     fn given_up(end: &End<Self>) -> u64 {
         end.lcb.counters().tx_discarded_packets
     }
-    /// Checks by the machine's own counters that what `end` sent was received.
+    /// Checks with the machine's own counters that everything `end` sent was received.
     fn assert_conserved(pair: &Pair<Self>, end: usize);
     /// Failed checks counted at an end.
     fn check_failures(lcb: &Self::Lcb) -> u64;
@@ -122,8 +121,8 @@ pub trait Link: Sized + 'static {
     fn described(end: &End<Self>) -> String;
     fn for_each_own(_: &Self::Lcb, _: &mut dyn FnMut(&'static str, u64)) {}
 
-    /// A frame on `lanes` in the name of `to`'s peer: it carries `words`, acknowledges `more` than
-    /// the peer has, and says nothing else new.
+    /// Forges a frame on `lanes` in the name of `to`'s peer: it carries `words`, acknowledges
+    /// `more` units than the peer has, and reports nothing else new.
     fn forge(pair: &Pair<Self>, to: usize, lanes: u8, more: u64, words: &[Self::Word]) -> Vec<u8>;
 
     fn commands() -> Vec<BoxedStrategy<Self::Command>> {
@@ -161,7 +160,7 @@ pub fn live<L: Link>(end: usize) -> L::Config {
     L::built(config::<L>(end))
 }
 
-/// End `end` in `epoch`, with the times of `profile`.
+/// Configuration of end `end` in `epoch`, with the times of `profile`.
 pub fn made<L: Link>(end: usize, epoch: u32, profile: LinkProfile) -> L::Config {
     L::built(config::<L>(end).epoch(epoch).profile(profile))
 }

@@ -184,7 +184,7 @@ pub fn both_ends_restart_at_once<L: Link>() {
 
 pub fn old_frames_of_a_dead_incarnation_change_nothing<L: Link>() {
     let mut pair = Pair::<L>::up(8);
-    // Frames of end B's first incarnation, training ones among them, kept for later.
+    // Record frames of end B's first incarnation, including training frames.
     pair.load(B, 10);
     let mut old = Vec::new();
     let mut buf = vec![0; FRAME_BYTES];

@@ -107,7 +107,7 @@ pub fn a_half_frozen_link_is_given_up_in_its_time_and_comes_back<L: Link>() {
         let mut pair = pair::<L>(1);
         pair.allow_gaps();
         if ran_before {
-            // Let the extension from an earlier suspension run out.
+            // Suspend both ends once, and let the resulting extension run out.
             for end in [A, B] {
                 pair.freeze(end);
             }
@@ -153,8 +153,8 @@ pub fn a_peer_that_comes_back_late_may_say_what_it_has<L: Link>() {
     assert!(no_session_ended(&pair), "{}", pair.state());
 }
 
-/// Units resent although no frame was lost, if one end runs only now and then, as on a starved
-/// host.
+/// Number of units resent although no frame was lost, when one end runs only now and then, as on a
+/// starved host.
 fn resent_to_a_starved_peer<L: Link>(questions: Option<u32>) -> u64 {
     let mut pair = asking::<L>(1, questions);
     pair.exchange(100, SECOND);

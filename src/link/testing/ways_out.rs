@@ -31,8 +31,8 @@ fn says(state: u8) -> impl Fn(&[u8]) -> bool {
     move |bytes| Training::parse(bytes).is_ok_and(|t| t.state == state)
 }
 
-/// The news that B lost its lanes arrives when B has retrained them and found A, just before A
-/// would notice.
+/// A learns that B lost its lanes only after B has retrained them and found A, just before A would
+/// notice the new session.
 pub fn an_end_that_hears_too_late_that_its_peer_died_comes_back<L: Link>() {
     let mut pair = taped_pair::<L>(1);
     pair.wires[A].cut = true;
@@ -91,7 +91,7 @@ pub fn an_end_whose_peer_is_down_under_another_name_hears_of_it<L: Link>() {
 }
 
 /// B retrains and hears a frame of another lab: it stays refused until the expected peer sends, but
-/// that one is dead and only replies.
+/// that peer is dead and only replies.
 pub fn an_end_without_lanes_answers_a_peer_that_was_spoken_to_by_a_stranger<L: Link>() {
     let mut pair = taped_pair::<L>(3);
     die(&mut pair, A);

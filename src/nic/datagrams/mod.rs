@@ -23,9 +23,9 @@ use super::puts::{PutEnd, PutError, RemotePuts};
 use crate::kit::counters::counters;
 use crate::time::{Duration, Time};
 
-/// Maximum datagrams to one target that wait for a slot, and their bytes. A sender of a few
-/// megabits a second loses no short datagram while the target is suspended for half a second; of
-/// the longest datagrams, sixteen fit.
+/// Maximum number of datagrams to one target that wait for a slot, and of their bytes. A sender of
+/// a few megabits a second loses no short datagram while the target is suspended for half a second;
+/// of the longest datagrams, sixteen fit.
 const MOST_WAITING: (usize, usize) = (256, 16 * MOST_DATAGRAM_BYTES);
 /// Maximum number of outstanding puts, even if the NIC allows more. Twice as many gave no more
 /// throughput (`docs/guide/src/results.md`), and delayed other puts.
@@ -41,7 +41,7 @@ const HUSH: Duration = Duration::from_ms(20);
 const DEAF: Duration = Duration::from_ms(2_000);
 /// Limit on outstanding puts to a target that was suspended and has not responded since.
 const PROBES: usize = 2;
-/// Maximum puts of one datagram before the next target's turn.
+/// Maximum number of puts to one target before the next target's turn.
 const PUTS_PER_TURN: usize = 32;
 /// Maximum number of resends of a damaged bell or receipt.
 const ATTEMPTS: u8 = 8;

@@ -405,7 +405,7 @@ fn the_dead_are_left_alone_long_before_puts_time_out() {
     assert_eq!(rig.counters().datagrams_lost, 10);
     assert_eq!(rig.ends[0].next_deadline(), None);
     assert_eq!(rig.send(0, 2, 99), Err(DatagramError::Silent(2)));
-    // A few puts probe the target again; it responds before any put has timed out.
+    // A few puts probe the target again. It comes back before any of them has timed out.
     rig.run(SILENCE.0);
     rig.send(0, 2, 9_000).unwrap();
     rig.run(DEAF + Duration::from_ms(1));
@@ -536,7 +536,7 @@ fn whatever_is_written_there_delivers_nothing() {
     for round in 0..200_u64 {
         let mut words: Vec<u8> = (0..lines).map(|_| rng.next_u64() as u8).collect();
         for (place, word) in words.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-            // Half of them are bells with edge-case lengths and the check of no bytes.
+            // Half of them are bells with edge-case lengths and the checksum of an empty datagram.
             if rng.below(2) == 0 {
                 let empty = Bell::new(round as u16, &[]).0;
                 *word = (empty | lengths[place % lengths.len()] as u64).to_le_bytes();

@@ -11,8 +11,8 @@ pub struct PacketDepths {
 }
 
 impl PacketDepths {
-    /// Buffers for `buffers` packets per virtual channel, and `window` as the most unacknowledged
-    /// packets that the end announces.
+    /// Depths with buffers for `buffers` packets per virtual channel, and a maximum of `window`
+    /// unacknowledged packets, which the end announces.
     ///
     /// # Panics
     /// If either is zero or more than links can count.
@@ -34,7 +34,7 @@ impl PacketDepths {
         self.buffers
     }
 
-    /// Most unacknowledged packets.
+    /// Maximum number of unacknowledged packets.
     pub const fn window(self) -> u16 {
         self.window
     }
@@ -43,7 +43,7 @@ impl PacketDepths {
 /// The configuration of one end of a link of whole packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketLinkConfig {
-    /// Names, times, clock, rate, cable.
+    /// Names, times, clock, rate and cable.
     pub link: LinkConfig,
     pub depths: PacketDepths,
 }

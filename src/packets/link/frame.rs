@@ -4,8 +4,8 @@
 //! header 20 | check 4 | control | packet, check 4 | packet, check 4 | ...
 //! ```
 //!
-//! The first check covers header and control, each other one its packet. Lanes carry control and
-//! packets, each starting at a wire word, so that a damaged packet's bits identify the lanes to
+//! The first check covers header and control, each of the others its packet. Lanes carry control
+//! and packets, each starting at a wire word, so that a damaged packet's bits identify the lanes to
 //! blame.
 
 use phitwire_framing::carrier::frame::{
@@ -24,7 +24,7 @@ const QUESTION: u64 = 2;
 /// The control information sent along with the packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Control {
-    /// Number of the first packet, or of the next one to come.
+    /// Number of the frame's first packet; without packets, of the first packet never sent.
     pub(crate) seq: u64,
     /// Number of the next expected packet.
     pub(crate) ack: u64,
@@ -32,7 +32,8 @@ pub(crate) struct Control {
     pub(crate) missing: bool,
     /// A probe: the sender wants a reply with the receiver's state.
     pub(crate) question: bool,
-    /// Packets that there are buffers for in the whole session, per virtual channel.
+    /// Number of packets, per virtual channel, for which this end has had buffers since the session
+    /// began.
     pub(crate) limits: [u64; MAX_VCS],
 }
 
@@ -88,7 +89,7 @@ pub(super) const fn max_packets<P: Packet>(bytes: usize) -> usize {
 
 /// The checksum of header and control.
 fn check(frame: &[u8], control: &[u8]) -> [u8; CHECK_BYTES] {
-    // A control of 88 bytes is a whole number of words, or is padded to 90.
+    // The longest control has 88 bytes: a whole number of words, or padded to 90 for 24-bit words.
     const MOST: usize = HEADER_BYTES + control_bytes(MAX_VCS, Lanes::new(3, 24));
     let mut checked = [0; MOST];
     let checked = &mut checked[..HEADER_BYTES + control.len()];
@@ -129,7 +130,7 @@ pub(super) fn control<P: Packet>(frame: &[u8]) -> Result<Control, FrameError> {
     Control::parse(words, P::VCS)
 }
 
-/// The packets of such a frame as carried, with their checks.
+/// The packets of a frame of valid length, as carried, with their checks.
 pub(super) fn packets<P: Packet>(frame: &[u8]) -> impl Iterator<Item = Carried<'_>> {
     let packets = &frame[frame_len::<P>(0)..];
     packets.chunks_exact(packet_bytes::<P>()).map(Carried)

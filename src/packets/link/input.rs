@@ -6,7 +6,6 @@ use crate::link::MAX_VCS;
 use crate::link::ReceiveBuffer;
 use crate::packets::packet::Packet;
 
-/// The input buffer of a link.
 #[derive(Debug)]
 pub struct PacketInput<P> {
     queues: [VecDeque<P>; MAX_VCS],
@@ -53,8 +52,8 @@ impl<P: Packet> PacketInput<P> {
         self.queues[packet.vc()].push_back(packet);
     }
 
-    /// Starts a session. Packets left from an earlier one take up room; forgets what was freed
-    /// before.
+    /// Starts a session: forgets what was freed before. Packets left from an earlier session still
+    /// take up room.
     pub(super) fn restart(&mut self) {
         self.freed = [0; MAX_VCS];
     }

@@ -1,6 +1,6 @@
-//! A link end that carries whole packets: numbered, checked one by one, acknowledged by number, and
-//! all resent from the first missing one on. A packet leaves once the peer has a buffer for it on
-//! its virtual channel.
+//! A link end that carries whole packets. Packets are numbered, checked one by one and acknowledged
+//! by number; after a loss, all are resent from the first missing one on. A packet leaves once the
+//! peer has a buffer for it on its virtual channel.
 
 mod config;
 mod frame;
@@ -60,7 +60,7 @@ pub struct PacketWire<P> {
 }
 
 impl<P: Packet> PacketEnd<P> {
-    /// The layout of its frames.
+    /// Layout of the link's frames.
     pub const LAYOUT: LaneLayout = LaneLayout::plain(P::KIND, P::LANES);
 
     /// Packets of `vc` that may be pushed now.
@@ -75,7 +75,7 @@ impl<P: Packet> PacketEnd<P> {
         core::mem::take(&mut self.parts_mut().0.given_up)
     }
 
-    /// Reads a frame, the cable's permutation undone.
+    /// Handles a frame whose cable permutation has been undone.
     fn read(&mut self, now: Time, header: &FrameHeader, bytes: &[u8]) {
         let link = self.parts_mut().1;
         let control = match frame::control::<P>(bytes) {
@@ -83,8 +83,7 @@ impl<P: Packet> PacketEnd<P> {
             Err(error) => {
                 link.counters.dropped(error);
                 if link.is_ours(header) {
-                    // Count for the lanes only a failed check: no other error can be a lane's
-                    // fault.
+                    // Blame the lanes only for a failed check: they cannot cause any other error.
                     if error == FrameError::BadHeaderCheck {
                         unreadable(link);
                     }
@@ -93,7 +92,7 @@ impl<P: Packet> PacketEnd<P> {
                 return;
             }
         };
-        // Check the session only after the header's check: a flipped bit would name another
+        // Check the session only after the header's checksum: a flipped bit would name another
         // incarnation.
         if !self.belongs(now, header) {
             return;
@@ -185,7 +184,7 @@ impl<P: Packet> Wire for PacketWire<P> {
     }
 
     fn begin(&mut self, link: &mut Common, offer: &Offer, now: Time, input: &mut PacketInput<P>) {
-        // The round trip is measured again.
+        // Discard the measured round trip.
         link.out = Outgoing::new(offer.lanes, &link.profile, now);
         self.tx = Sender::new(offer.credits[0].into(), now);
         input.restart();
@@ -216,7 +215,7 @@ impl<P: Packet> Wire for PacketWire<P> {
         self.rx.tell = now;
     }
 
-    // Each packet arrived whole or not, so there is no partial state to discard.
+    // Packets arrive whole or not at all, so there is no partial state to discard.
     fn lanes_changed(&mut self, _: &mut Common, _: &mut PacketInput<P>) {}
 
     fn on_frame(end: &mut LinkEnd<Self>, now: Time, frame: &Frame<'_>) -> Result<(), FrameError> {
@@ -244,7 +243,7 @@ impl<P: Packet> Wire for PacketWire<P> {
     /// Accepts a packet for sending.
     ///
     /// # Panics
-    /// Without [`room`](PacketEnd::room).
+    /// If there is no [`room`](PacketEnd::room).
     #[inline]
     fn push(&mut self, link: &mut Common, packet: P) {
         assert!(

@@ -19,7 +19,8 @@ pub(crate) struct Receiver {
     buffers: u64,
     /// Number of the next expected packet.
     expected: u64,
-    /// Per virtual channel: packets with a buffer, counted over the session like the next two.
+    /// Packets, per virtual channel, for which there have been buffers. Like the next two, a count
+    /// from the start of the session.
     limits: [u64; MAX_VCS],
     /// Packets that arrived.
     taken: [u64; MAX_VCS],
@@ -70,7 +71,7 @@ impl Receiver {
         self.missing.then_some(self.expected)
     }
 
-    /// The peer must learn of a change: immediately if it may be waiting for it.
+    /// Schedules a report of a change to the peer: at once if the peer may be waiting for it.
     pub(crate) fn changed(&mut self, now: Time) {
         let waits = |vc: usize| {
             let (limit, told, taken) = (self.limits[vc], self.told[vc], self.taken[vc]);
@@ -117,7 +118,7 @@ impl Receiver {
         }
     }
 
-    /// Takes packets, numbered from `seq`. Returns whether every usable packet was readable.
+    /// Takes packets, numbered from `seq`. Returns false if an expected packet was unreadable.
     pub(crate) fn take<'a, P: Packet>(
         &mut self,
         now: Time,
@@ -143,8 +144,8 @@ impl Receiver {
                 link.unit_accepted(number, carried.words(P::LANES));
             }
             let vc = packet.vc();
-            // Reject a packet without a buffer: no correct peer sends one, and a correct peer
-            // resends it.
+            // Reject a packet without a valid channel or a buffer: no correct peer sends one. It
+            // stays unacknowledged, so the peer resends it.
             if vc >= P::VCS {
                 link.counters.rx_malformed_packets += 1;
                 break;

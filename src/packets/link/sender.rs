@@ -14,12 +14,12 @@ pub(crate) struct Sender<P> {
     /// Packets that the peer has not acknowledged; the first is number `acked`.
     packets: VecDeque<P>,
     acked: u64,
-    /// The next packet to send.
+    /// Number of the next packet to send.
     cursor: u64,
-    /// The first packet never sent.
+    /// Number of the first packet never sent.
     fresh: u64,
-    /// Per virtual channel: packets with a buffer at the peer, counted over the session like the
-    /// next two.
+    /// Packets, per virtual channel, for which the peer has had buffers. Like the next two, a count
+    /// from the start of the session.
     limits: [u64; MAX_VCS],
     /// Packets that the peer took.
     taken: [u64; MAX_VCS],
@@ -77,8 +77,8 @@ impl<P: Packet> Sender<P> {
         self.packets.len() as u64
     }
 
-    /// First number of a frame with `packets` packets. A frame without packets says what has been
-    /// sent, so that the peer knows what it misses.
+    /// Sequence number for a frame with `packets` packets. A frame without packets carries the
+    /// number of the first packet never sent, so that the peer knows what it misses.
     pub(crate) fn first_of(&self, packets: usize) -> u64 {
         if packets == 0 {
             self.fresh
@@ -212,8 +212,9 @@ impl<P: Packet> Sender<P> {
     }
 }
 
-/// Time for which a resend request may concern packets still in flight. Assumed before the first
-/// measurement: otherwise each resent frame could draw another request.
+/// Time after a rewind for which a resend request may concern packets still in flight. Before the
+/// first measurement the probe timeout is assumed: otherwise each resent frame could draw another
+/// request.
 fn under_way(out: &Outgoing) -> Duration {
     match out.round_trip.smoothed() {
         Some(_) => out.round_trip.shortest(),

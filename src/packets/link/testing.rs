@@ -26,7 +26,6 @@ pub trait Sample: Packet {
 
     /// The packet with this id on a virtual channel.
     fn sample(vc: usize, id: u32) -> Self;
-    /// The id of a packet.
     fn id(&self) -> u32;
 }
 
@@ -68,7 +67,7 @@ pub fn forged<P: Packet>(
     bytes
 }
 
-/// A configuration with buffers of `words` of four bytes per virtual channel.
+/// A configuration with buffers for `words` four-byte words per virtual channel.
 fn with<P: Packet>(builder: LinkConfigBuilder, words: u32, window: u16) -> PacketLinkConfig {
     PacketLinkConfig {
         link: builder.build().unwrap(),
@@ -76,7 +75,7 @@ fn with<P: Packet>(builder: LinkConfigBuilder, words: u32, window: u16) -> Packe
     }
 }
 
-/// Links of these packets.
+/// Links of packets of type `P`.
 pub struct Rig<P>(PhantomData<P>);
 
 impl<P: Sample> Link for Rig<P> {
