@@ -1,4 +1,4 @@
-//! Routers and network interfaces of Cray's networks, and the networks, as pure state machines.
+//! Cray's routers, network interfaces and networks as pure state machines.
 //!
 //! This crate models router chips and network interfaces. It has no socket, clock, thread, file or
 //! environment (`clippy.toml` bans them). Two kinds of driver run the models: the processes of

@@ -5,8 +5,7 @@ use core::str::FromStr;
 /// An option of a machine: `--name VALUE`.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionSpec {
-    /// Asserts that no two items compare the same, within one machine's list or across two
-    /// machines.
+    /// Name, without the leading `--`.
     pub name: &'static str,
     /// Placeholder of the value in the help.
     pub value_name: &'static str,
@@ -21,7 +20,7 @@ pub struct OptionSpec {
     pub check: Option<Check>,
 }
 
-/// Check of a value. The error describes the invalid value.
+/// Checks a value. The error says why the value is invalid.
 pub type Check = fn(&str) -> Result<(), String>;
 
 /// Values of an option.
@@ -130,7 +129,6 @@ impl Given {
         self.0.extend(more.0);
     }
 
-    /// The names of all options given.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|(name, _)| *name)
     }

@@ -73,21 +73,13 @@ impl fmt::Display for Kind {
 /// The methods of [`Node`] in object-safe form, with events common to all machines. Implemented for
 /// every node whose events convert to [`DeviceEvent`].
 pub trait DeviceNode: Any + Send {
-    /// See [`Node::ports`].
     fn ports(&self) -> usize;
-    /// See [`Node::handle_frame`].
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]);
-    /// See [`Node::stood_still`].
     fn stood_still(&mut self, now: Time, span: Duration);
-    /// See [`Node::advance`].
     fn advance(&mut self, now: Time);
-    /// See [`Node::ready_ports`].
     fn ready_ports(&self) -> u64;
-    /// See [`Node::poll_frame`].
     fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize>;
-    /// See [`Node::next_wakeup`].
     fn next_wakeup(&self) -> Option<Wakeup>;
-    /// See [`Node::poll_event`].
     fn poll_event(&mut self) -> Option<DeviceEvent>;
 }
 
@@ -177,7 +169,7 @@ pub trait Device: DeviceNode {
         None
     }
 
-    /// Access to the registers of other routers, if the device has its own.
+    /// Access to the registers of other routers, if the device can send maintenance packets.
     fn remote_registers(&mut self) -> Option<&mut dyn RemoteRegisters> {
         None
     }
@@ -202,7 +194,7 @@ pub trait Device: DeviceNode {
         None
     }
 
-    /// The traffic runs of a NIC that makes traffic.
+    /// The traffic runs of a NIC that can generate traffic.
     fn traffic(&self) -> Option<&dyn TrafficRuns> {
         None
     }

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::net::NodeRef;
 use crate::time::{Duration, Time};
 
-/// The phases of a reroute (white paper: "HSS can quiesce network traffic so that route table
-/// changes can be deployed safely. Applications pause briefly while this operation is in progress;
-/// traffic is released once the re-route process has completed").
+/// The phases of a reroute (Cray XC white paper: "HSS can quiesce network traffic so that route
+/// table changes can be deployed safely. Applications pause briefly while this operation is in
+/// progress; traffic is released once the re-route process has completed").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReroutePhase {
     /// No source of packets starts new ones. A NIC is done when it has nothing outstanding, a
@@ -128,9 +128,9 @@ impl Reroute {
         self.pending.keys().copied()
     }
 
-    /// Begins to reroute: `sources` are stopped, `routers` (working ones) are drained, and
-    /// `changed` of them get new registers. If nothing has changed, nothing is done. Sources are
-    /// the NICs, or the routers where these hold back packets of their NICs.
+    /// Begins to reroute: stops `sources`, drains `routers` (working ones), and loads new registers
+    /// into `changed`, some of them. If `changed` is empty, the reroute is done at once. Sources
+    /// are the NICs, or the routers if these hold back packets of their NICs.
     pub fn new(
         now: Time,
         sources: &[NodeRef],
@@ -267,8 +267,7 @@ impl Reroute {
         };
         self.deadline = now + wait;
         for node in nodes {
-            // Release nodes that could not be reached, too: they may have been stopped
-            // nevertheless.
+            // Also release nodes that are gone: they may have been stopped before.
             if phase == ReroutePhase::Release || !self.outcome.gone.contains(&node) {
                 self.ask_at(node, now);
             }
@@ -301,7 +300,7 @@ mod tests {
         core::iter::from_fn(|| reroute.poll_command(now)).collect()
     }
 
-    /// Runs with nodes that reply as returned by `say`, until done. Returns the commands in order.
+    /// Runs the reroute to its end; `say` gives the nodes' replies. Returns the commands in order.
     fn run(reroute: &mut Reroute, say: impl Fn(Command, Time) -> Option<Answer>) -> Vec<Command> {
         let (mut asked, mut now) = (Vec::new(), ms(0));
         while reroute.phase() != ReroutePhase::Done {

@@ -95,7 +95,7 @@ pub trait TunableChannels: fmt::Debug {
     /// Searches for tables of this network's rings.
     ///
     /// # Errors
-    /// In words, which rings do not exist or cannot be searched, or why no ring has tables.
+    /// Describes which rings do not exist or cannot be searched, or why no ring has tables.
     fn search_channels(&self, wanted: &ChannelSearch) -> Result<FoundChannels, String>;
 
     /// The registers of all routers that hold tables, with their initial values.
@@ -117,6 +117,6 @@ pub trait TunableChannels: fmt::Debug {
     /// one from `now` to `new`, on the paths of the description.
     ///
     /// # Errors
-    /// In words: the cycle.
+    /// Describes the cycle.
     fn judge_channels(&self, now: &[RegisterValue], new: &[RegisterValue]) -> Result<(), String>;
 }

@@ -22,11 +22,10 @@ pub struct Settings<Own> {
     pub lane_retry_threshold: u32,
     /// Memory of each processor, in bytes.
     pub memory_bytes: u64,
+    /// Milliseconds after which a request without a response times out.
+    pub request_timeout_ms: u64,
     /// Milliseconds without progress after which an output virtual channel counts as dead. Chips
     /// keep it in emulated time, of which less passes under a paced clock.
-    pub request_timeout_ms: u64,
-    /// Milliseconds without progress after which an output virtual channel counts as dead; a
-    /// register in emulated time, of which less passes on a paced clock.
     pub forward_progress_ms: u64,
     /// Milliseconds of silence after which a link between processes is taken down and its traffic
     /// dropped; 0: never.

@@ -23,12 +23,12 @@ pub enum Violation {
         /// Part and slot of the sending end.
         end: (u32, u32),
         vc: u8,
-        /// Credits, with phits and credits that stand for them.
+        /// Credits at the sender, plus those that phits and returning credits account for.
         found: u64,
         /// The correct value.
         of: u32,
     },
-    /// Phits arrived for a full input queue.
+    /// Phits arrived at a full input queue.
     Overflow(u64),
     /// Packets did not arrive exactly once: their number or the sum of their keys differs.
     Deliveries {
@@ -39,15 +39,15 @@ pub enum Violation {
     },
     /// Packets arrived with contents that were not sent.
     Damaged(u64),
-    /// Messages were under way for so long that their packets' birth bits mean a later cycle:
-    /// reported latencies are too low.
+    /// Messages took so long that the birth bits of their packets wrapped around: reported
+    /// latencies are too low.
     Misdated {
         /// Birth bits that a packet carries.
         bits: u32,
     },
     /// Packets arrived at the wrong processor.
     Misrouted(u64),
-    /// Requests overtook earlier ones of the same source, destination and hash bits.
+    /// Requests overtook earlier ones with the same source, destination and hash bits.
     Overtaken(u64),
     /// Packets that arrived from above would have left upwards or sideways.
     UpDown(u64),
@@ -117,9 +117,9 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Checks that on every link and virtual channel each credit is at the sender, stands for a phit
-/// under way or queued, or is on its way back. `ends` are all ends of the network, with `vcs`
-/// virtual channels of `of` credits each unless an end says otherwise.
+/// Checks that on every link and virtual channel each credit is at the sender, stands for a phit in
+/// flight or queued, or is on its way back. `ends` are all ends of the network, with `vcs` virtual
+/// channels of `of` credits each, unless the `places` of an end say otherwise.
 pub(crate) fn check_credits(
     ends: &[EndAccount],
     vcs: usize,

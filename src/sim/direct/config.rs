@@ -91,7 +91,7 @@ impl Default for Traffic {
 pub enum Warmup {
     /// Until mean latency and accepted load settle, up to a limit.
     Converge {
-        /// Most cycles.
+        /// Maximum number of cycles.
         limit: u64,
     },
     /// A fixed number of cycles.

@@ -7,7 +7,7 @@ use super::config::ConfigError;
 use crate::net::{End, Network, NodeRef};
 use crate::time::Duration;
 
-/// The longest time, in seconds; the sum of two still fits.
+/// Longest time in a fault, in seconds; the sum of two still fits.
 const MOST_S: u64 = 1_000_000;
 const PS_PER_S: u64 = 1_000_000_000_000;
 

@@ -3,7 +3,7 @@
 //! in a cycle.
 //!
 //! A [`CycleModel`] simulates a machine over encoded links. A machine that also models direct
-//! links, which hand phits over, names that model as its [`DirectModel`]; others use
+//! links, which pass phits without frames, names that model as its [`DirectModel`]; others use
 //! [`NoDirectLinks`].
 
 use core::fmt::Debug;
@@ -27,10 +27,10 @@ use crate::node::{Node, PortId};
 use crate::time::Duration;
 use crate::trace::Watch;
 
-/// A port without a link.
+/// The slot of a port without a link.
 pub const NO_SLOT: u32 = u32::MAX;
 
-/// The description of the options of a machine that has none.
+/// The options in the results of a machine that has no options.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct NoOptions {}
 
@@ -61,7 +61,7 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
 
     /// Ports per chip, at most 64.
     const PORTS: usize;
-    /// Time of a cycle.
+    /// Cycle time.
     const CYCLE: Duration;
     /// Names of the kinds of links between routers in reports.
     const LINK_KINDS: &'static [&'static str];
@@ -69,7 +69,8 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     const MAX_MESSAGE_BYTES: u8;
     /// Default message size in bytes.
     const MESSAGE_BYTES: u8;
-    /// Bits of its birth cycle that a packet carries; one under way for longer is dated wrongly.
+    /// Bits of the birth cycle that a packet carries. A packet in flight for longer has a wrong
+    /// latency.
     const BIRTH_BITS: u32;
     /// Names in reports of the stages of [`ChipView`], at most three.
     const STAGES: &'static [&'static str] = &["input queues", "row buffers", "column buffers"];
@@ -79,8 +80,8 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     /// Describes the options, for people and programs that read results.
     fn about(options: &Self::Options) -> Self::About;
     /// The highest load of this traffic at which every source can be served, as a fraction of a
-    /// port's rate: above it some link would be overloaded, whatever queues and arbiters do. `None`
-    /// where that is not computed.
+    /// port's rate: above it some link would be overloaded, regardless of queues and arbiters.
+    /// `None` if that is not computed.
     ///
     /// # Errors
     /// See [`ConfigError`].
@@ -96,8 +97,8 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     fn message_phits(traffic: &Traffic) -> usize;
     /// Number of the terminal at a port of a NIC, if there is one.
     fn terminal(topology: &Self::Topology, nic: u32, port: u8) -> Option<u64>;
-    /// The network of `topology` over encoded links, whose frames are impaired by `netem`, in
-    /// `partitions` partitions (at least one).
+    /// Builds the network of `topology` over encoded links, whose frames are impaired by `netem`,
+    /// in `partitions` partitions (at least one).
     ///
     /// # Errors
     /// See [`ConfigError`].
@@ -164,7 +165,7 @@ pub trait Terminal<M: CycleModel>: Debug + Send {
         [self.request_due(shared), self.common().reply_due()]
     }
 
-    /// The next packet: a request or a reply, whichever `may` be sent, alternating.
+    /// The next packet: a request or a reply, alternately if both may be sent.
     fn next_packet(
         &mut self,
         [request, reply]: [bool; 2],
@@ -187,7 +188,7 @@ pub trait Terminal<M: CycleModel>: Debug + Send {
         false
     }
 
-    /// Whether nothing sendable is left and nothing is half received.
+    /// Whether nothing is left that can be sent, and no packet has partly arrived.
     fn is_at_rest(&self) -> bool {
         let common = self.common();
         let has_replies = common.is_up && !common.replies.is_empty();
@@ -200,7 +201,7 @@ pub trait Terminal<M: CycleModel>: Debug + Send {
     }
 
     /// Runs the cycles of a window from `base` on, behind a direct link. Returns the next cycle in
-    /// which there is work even if nothing arrives. Nodes run terminals behind encoded links.
+    /// which there is work even if nothing arrives. Behind encoded links, nodes run the terminals.
     fn run_window(
         &mut self,
         _index: usize,
@@ -283,7 +284,7 @@ pub trait DirectModel<M: CycleModel>: Lanes {
     ) -> Result<Partitioned<DirectPart<M>>, ConfigError>;
 }
 
-/// For machines whose links carry only frames.
+/// Stands in for the model of direct links on machines whose links carry only frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoDirectLinks;
 
@@ -378,7 +379,7 @@ pub struct Partitioned<P> {
     pub slowest: u32,
 }
 
-/// Position of a link within its packets.
+/// A link's position within its current packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stream {
     /// Virtual channel of the packet under way.
@@ -401,7 +402,7 @@ pub enum PortUse {
 pub struct PortAccount {
     /// Phits that may still be sent, including those reserved but unsent.
     pub credits: [u32; MAX_VCS],
-    /// Phits that may be sent on the idle link, where links differ in that.
+    /// Phits that may be sent on the idle link, if that differs between links.
     pub places: Option<[u32; MAX_VCS]>,
     /// Phits in the input queue here.
     pub queued: [u32; MAX_VCS],
@@ -441,7 +442,7 @@ pub trait DirectRouter<M: CycleModel>: Debug + Send {
     fn fetch(&self, _chip: usize, _exchange: &Exchange<M::Direct>) {}
     /// Slot of the other end of a port's link.
     fn peer(&self, port: usize) -> Option<u32>;
-    /// The link end of a port.
+    /// Account of a port's link end.
     fn account(&self, port: usize) -> PortAccount;
     /// Phits sent by each port.
     fn sent(&self) -> &[u64];

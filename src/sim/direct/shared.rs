@@ -1,4 +1,4 @@
-//! State that terminals share, whatever their packets look like.
+//! State that terminals share, independent of the packet format.
 
 use std::collections::VecDeque;
 
@@ -97,7 +97,7 @@ impl<M: CycleModel> Shared<M> {
     }
 }
 
-/// Parts that every terminal has.
+/// State that every terminal has.
 #[derive(Debug)]
 pub struct Common<M: CycleModel> {
     /// Number among all terminals: slice times processors plus position of the processor.
@@ -149,7 +149,7 @@ impl<M: CycleModel> Common<M> {
         self.source.head().birth.min(self.reply_due()).max(end)
     }
 
-    /// Sends and counts what leaves in a window on a lane of the direct link.
+    /// Sends and counts a window's phits and credits on a lane of the direct link.
     pub fn send(
         &mut self,
         lane: u32,
@@ -224,8 +224,8 @@ impl LastSeen {
         last_key == key && (ahead == 0 || ahead > mask / 2)
     }
 
-    /// The request to check instead of this one: none while it is held back. A later one of its
-    /// flow is checked here and the held one is returned.
+    /// The request to check instead of this one; `None` if this one is held back. When a later
+    /// request of its flow arrives, checks that here and returns the held one.
     #[cfg(any(test, feature = "testing"))]
     fn swapped(&mut self, key: u32, sequence: u32, mask: u32) -> Option<(u32, u32)> {
         match self.swaps {

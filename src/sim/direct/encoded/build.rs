@@ -35,7 +35,7 @@ pub trait Nodes<M: CycleModel> {
     }
 }
 
-/// The parts of a network with encoded links and `options`, with windows of `window` cycles.
+/// Builds the parts of a network with encoded links and `options`, with windows of `window` cycles.
 ///
 /// # Errors
 /// Those of `nodes`.
