@@ -26,7 +26,6 @@ impl Time {
         Self(ns.saturating_mul(1_000))
     }
 
-    /// Picoseconds since the start.
     pub const fn as_ps(self) -> u64 {
         self.0
     }
@@ -47,30 +46,24 @@ impl Time {
 }
 
 impl Duration {
-    /// The empty span.
     pub const ZERO: Self = Self(0);
 
-    /// A span of `ps` picoseconds.
     pub const fn from_ps(ps: u64) -> Self {
         Self(ps)
     }
 
-    /// A span of `ns` nanoseconds.
     pub const fn from_ns(ns: u64) -> Self {
         Self(ns.saturating_mul(1_000))
     }
 
-    /// A span of `us` microseconds.
     pub const fn from_us(us: u64) -> Self {
         Self(us.saturating_mul(1_000_000))
     }
 
-    /// A span of `ms` milliseconds.
     pub const fn from_ms(ms: u64) -> Self {
         Self(ms.saturating_mul(1_000_000_000))
     }
 
-    /// Picoseconds in the span.
     pub const fn as_ps(self) -> u64 {
         self.0
     }

@@ -45,7 +45,7 @@ pub struct LinkSpec {
 }
 
 impl Default for LinkSpec {
-    /// Five metres of cable at 5 ns each, and Ethernet's 1,500 bytes.
+    /// Five metres of cable at 5 ns per metre, and Ethernet's 1,500 bytes.
     fn default() -> Self {
         Self {
             latency: Duration::from_ns(25),
@@ -259,8 +259,8 @@ impl<N: Node> Fabric<N> {
         self.tap = Some(tap);
     }
 
-    /// Replaces a node with a new incarnation and returns the old one with its contents. Frames
-    /// under way to the old one reach the new one.
+    /// Replaces a node with a new incarnation and returns the old one with its contents. Frames in
+    /// flight to the old one reach the new one.
     ///
     /// # Panics
     /// If there is no such node, or the new one has another number of ports.
@@ -418,7 +418,7 @@ impl<N: Node> Fabric<N> {
         true
     }
 
-    /// Runs everything due at the next instant. False when nothing will ever happen.
+    /// Runs everything due at the next instant. Returns false if nothing is due at any time.
     ///
     /// # Panics
     /// If a node requests to run at one instant forever.
@@ -499,7 +499,7 @@ impl<N: Node> Fabric<N> {
                 continue;
             }
             let mut sent = false;
-            // Drop frames sent through an unconnected port.
+            // Frames sent through an unconnected port are dropped.
             let joint = self.joints.get_mut(wire as usize);
             let mtu = joint
                 .as_ref()

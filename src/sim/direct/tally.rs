@@ -87,8 +87,8 @@ impl Tally {
 /// The latencies of some packets as plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LatencyTotals {
-    /// Latencies in cycles, accurate to 0.1 %, and the number of packets; in any order, and several
-    /// times if of several parts.
+    /// Latencies in cycles, accurate to 0.1 %, each with its number of packets. They are in any
+    /// order, and a latency may occur once per part.
     counts: Vec<(u64, u64)>,
     /// Exact sum of all latencies.
     sum: u64,

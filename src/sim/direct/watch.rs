@@ -83,7 +83,7 @@ impl Watch {
         }
     }
 
-    /// Cycles from `cycle` to the next snapshot; none if it is due.
+    /// Cycles from `cycle` to the next snapshot; zero if it is due.
     pub(crate) fn due_in(&self, cycle: u64) -> u64 {
         self.next.saturating_sub(cycle)
     }

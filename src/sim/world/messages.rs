@@ -1,4 +1,4 @@
-//! Measured runs of NICs (network interfaces), each to its end and until the network is at rest.
+//! Measured runs of NICs (network interfaces), each until it has ended and the network is at rest.
 
 use phitwire_framing::listed;
 
@@ -65,7 +65,7 @@ pub struct Measured {
 }
 
 impl<L: Network + ?Sized> World<L> {
-    /// The operations that every NIC with a number has.
+    /// The operations that all NICs with a number support.
     pub fn operations(&self) -> Vec<MessageOp> {
         let has = |op: &MessageOp| {
             let mut nics = self.nics().filter(|&nic| self.number(nic).is_some());
@@ -83,7 +83,7 @@ impl<L: Network + ?Sized> World<L> {
         MessageOp::ALL.into_iter().filter(has).collect()
     }
 
-    /// Checks what does not depend on the state of the NICs.
+    /// Checks `spec` as far as that does not depend on the state of the NICs.
     ///
     /// # Errors
     /// The first problem that a sender of `spec` would report.
@@ -128,7 +128,7 @@ impl<L: Network + ?Sized> World<L> {
     /// See [`BarrierError`].
     ///
     /// # Panics
-    /// If `op` is that of a single NIC.
+    /// If `op` is not collective.
     pub fn measure_collective(
         &mut self,
         op: MessageOp,
@@ -165,7 +165,7 @@ impl<L: Network + ?Sized> World<L> {
         })
     }
 
-    /// Barriers by unit 0 of routers and NICs.
+    /// Measures barriers on unit 0 of routers and NICs.
     fn measure_barriers(
         &mut self,
         numbers: &[u16],
