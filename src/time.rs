@@ -111,8 +111,8 @@ impl Sub for Duration {
 pub enum Clock {
     /// Everything moves as soon as it can; cycles are counted but take no time.
     FreeRunning,
-    /// Everything takes as long as on the chip, times `dilation`, in driver time. A dilation of 1
-    /// is virtual time, or real speed.
+    /// Everything takes as long as on the chip, times `dilation`, in driver time. With a dilation
+    /// of 1, virtual time is the chip's time, and processes run at the chip's speed.
     Paced {
         /// Driver nanoseconds per emulated nanosecond; 0 counts as 1.
         dilation: u32,

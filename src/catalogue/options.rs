@@ -1,4 +1,4 @@
-//! Options that a machine adds to a command, without the command's parser.
+//! Options that a machine adds to a command, independent of the command's parser.
 
 use core::str::FromStr;
 
@@ -16,7 +16,8 @@ pub struct OptionSpec {
     /// Maximum number of values, separated by commas.
     pub values: usize,
     pub required: bool,
-    /// Checks a value of the right [`kind`](Self::kind) that does not depend on other options.
+    /// Checks a value that already has the right [`kind`](Self::kind), independently of other
+    /// options.
     pub check: Option<Check>,
 }
 

@@ -54,7 +54,7 @@ pub struct Simulation {
     pub max_message_bytes: u8,
     /// Cycle time.
     pub cycle: Duration,
-    /// Whether the machine's links can pass phits directly, not only frames.
+    /// Whether the machine has direct links, which pass phits without frames.
     pub has_direct_links: bool,
     /// Schema of [`Simulator::about`].
     pub about: fn(&mut SchemaGenerator) -> Schema,

@@ -60,7 +60,7 @@ impl RegisterInfo {
         }
     }
 
-    /// This register at an address.
+    /// Sets the address.
     #[must_use]
     pub fn at(self, address: u16) -> Self {
         Self {

@@ -5,7 +5,7 @@
 //! ([`LinkView`]), their faults ([`LinkFault`]), counters, contents, and optional capabilities:
 //! [`Registers`], [`RemoteRegisters`], [`Rerouting`], [`TrafficRuns`], [`CollectiveRuns`],
 //! [`BarrierRuns`], [`RemotePuts`], [`LocalPort`]. Processes and worlds keep a `Box<dyn Device>`,
-//! so [`Node`] methods are called dynamically, once per frame or advance; everything below is
+//! so [`Node`] methods are called dynamically, once per frame or advance; all calls below that are
 //! static.
 
 mod abilities;
@@ -141,7 +141,7 @@ pub trait Device: DeviceNode {
         }
     }
 
-    /// Contents of the device, links aside; empty at rest.
+    /// Contents of the device, without its links; empty at rest.
     fn account(&self) -> NodeAccount;
 
     /// Contents of the device by stage, link buffers included, for display.
@@ -272,7 +272,7 @@ impl dyn Device {
         self.registers().ok_or(error)
     }
 
-    /// The interface of any other capability.
+    /// The interface of capability `C`.
     ///
     /// # Errors
     /// [`DeviceError::Lacks`].

@@ -159,8 +159,8 @@ impl Stage {
 }
 
 impl PipelineReport {
-    /// Contents that are the device's own: equals [`NodeAccount::total`](super::NodeAccount::total)
-    /// at the same time.
+    /// Contents of the device itself: equals [`NodeAccount::total`](super::NodeAccount::total) at
+    /// the same time.
     pub fn inside(&self) -> u64 {
         let own = self.stages.iter().filter(|stage| stage.inside);
         own.map(Stage::total).sum()

@@ -50,10 +50,8 @@ impl<T: Copy + Default> Ring<T> {
         &mut self.slots[position as usize & (self.slots.len() - 1)]
     }
 
-    /// Stores `elements` at the positions from `from` on.
-    ///
-    /// # Panics
-    /// If there are fewer slots.
+    /// Stores `elements` at the positions from `from` on. There must be no more elements than
+    /// slots.
     #[inline]
     pub fn put(&mut self, from: u64, elements: &[T]) {
         debug_assert!(
@@ -70,10 +68,8 @@ impl<T: Copy + Default> Ring<T> {
         copy_few(second, &mut self.slots[..second.len()]);
     }
 
-    /// The `count` elements from position `from` on, in at most two pieces.
-    ///
-    /// # Panics
-    /// If there are fewer slots.
+    /// The `count` elements from position `from` on, in at most two pieces. `count` must not exceed
+    /// the number of slots.
     #[inline]
     pub fn slices(&self, from: u64, count: usize) -> [&[T]; 2] {
         let from = self.index(from);

@@ -40,7 +40,8 @@ pub struct RerouteTimes {
 }
 
 impl Default for RerouteTimes {
-    /// Times of a live lab: replies take less than a millisecond, round trips under netem some 100.
+    /// Limits for a live lab: replies take less than a millisecond, round trips under netem about
+    /// 100 ms.
     fn default() -> Self {
         Self {
             ask_again: Duration::from_ms(5),
@@ -72,7 +73,7 @@ pub enum Answer {
     Gone,
 }
 
-/// The result of a reroute. All lists are empty if it succeeded.
+/// The result of a reroute. `late` and `gone` are empty if it succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RerouteReport {
     /// Nodes that were not done in time, by phase. An entry for [`ReroutePhase::Install`] means
@@ -104,7 +105,7 @@ impl RerouteReport {
 /// [`handle_timers`](Self::handle_timers), take commands from [`poll_command`](Self::poll_command)
 /// until there is none, then wait for a reply or until [`next_wakeup`](Self::next_wakeup). The
 /// reroute ends in [`ReroutePhase::Done`] after at most the sum of its times, and always tries to
-/// release every source before.
+/// release every source first.
 #[derive(Clone, Debug)]
 pub struct Reroute {
     sources: Vec<NodeRef>,

@@ -89,8 +89,8 @@ pub struct LinkImbalance {
     pub maximum: f64,
 }
 
-/// A network of a machine whose routers have tables of virtual channels, which are searched by
-/// computation and can be changed while the network runs.
+/// A network of a machine whose routers have tables of virtual channels. A search finds such
+/// tables, and they can be changed while the network runs.
 pub trait TunableChannels: fmt::Debug {
     /// Searches for tables of this network's rings.
     ///
@@ -104,8 +104,8 @@ pub trait TunableChannels: fmt::Debug {
     /// The reason why there are no tables.
     fn channel_tables(&self) -> Result<Vec<RegisterValue>, String>;
 
-    /// The register values of a file of tables, from any source, for the rings that it names.
-    /// Diagnostics call it `file`.
+    /// The register values of a file of tables, which may come from any source, for the rings that
+    /// it names. Diagnostics call it `file`.
     ///
     /// # Errors
     /// The mistakes in the file, with their positions. Use [`judge_channels`](Self::judge_channels)

@@ -21,7 +21,7 @@ use crate::time::Time;
 
 /// Equality of networks of any machines. Implemented for every [`Network`] with `PartialEq`.
 pub trait Same {
-    /// Whether the other is an equal network of the same machine.
+    /// Whether `other` is an equal network of the same machine.
     fn is_same(&self, other: &dyn Network) -> bool;
 }
 
@@ -171,7 +171,7 @@ pub trait Network: Any + fmt::Debug + Same {
     /// the port; each link has a /31 of 198.18.0.0/15.
     ///
     /// # Errors
-    /// [`PlanError::TooManyLinks`] if the links exceed ids and addresses.
+    /// [`PlanError::TooManyLinks`] if there are more links than ids and addresses.
     fn plan_lines(&self) -> Result<String, PlanError> {
         plan::lines(self)
     }
@@ -213,7 +213,7 @@ pub struct Family {
 }
 
 impl Family {
-    /// The machine of networks `N`.
+    /// The family of networks `N`.
     pub const fn of<N: Describe>() -> Self {
         Self {
             word: N::FAMILY,

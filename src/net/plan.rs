@@ -36,7 +36,7 @@ pub struct Runtime {
     /// Unit that moves through the stages of a router, where the machine offers a choice. `None`:
     /// packets under a free-running clock, flits under any other.
     pub grain: Option<Grain>,
-    /// When links hand up the phits of a frame, where the machine offers a choice. `None`: whole
+    /// When links pass on the phits of a frame, where the machine offers a choice. `None`: whole
     /// frames under a free-running clock, phits under any other.
     pub cut_through: Option<CutThrough>,
     /// Replaces the network's profile.

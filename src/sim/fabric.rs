@@ -145,7 +145,7 @@ struct Exit {
     frames: Vec<SentFrame>,
 }
 
-/// A frame under way from one fabric to another, with its time of sending.
+/// A frame in flight from one fabric to another, with its time of sending.
 pub type SentFrame = (Time, Vec<u8>);
 
 /// Called for each frame that a node sends: time, node, port, bytes.
@@ -236,6 +236,8 @@ impl<N: Node> Fabric<N> {
         self.links.len()
     }
 
+    /// The node with this id.
+    ///
     /// # Panics
     /// If there is no such node.
     pub fn node(&self, id: NodeId) -> &N {

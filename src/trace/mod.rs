@@ -6,8 +6,8 @@
 //! such as the number that its NIC gave it. A router without a watch performs one test per packet
 //! and stage.
 //!
-//! A [`Watch`] is bounded: the oldest unfetched passages are dropped. Machines name their stages
-//! and the [`Place`]s where packets wait.
+//! A [`Watch`] is bounded: it drops the oldest passages. Machines name their stages and the
+//! [`Place`]s where packets wait.
 
 mod outlook;
 mod passage;

@@ -57,8 +57,8 @@ impl Svg {
         self.group("node", "nodes", names, draw);
     }
 
-    /// Marks the output of `draw` as the drawing's `title` or `legend`, which pages that have their
-    /// own leave out.
+    /// Marks the output of `draw` as the drawing's `title` or `legend`, so that pages with their
+    /// own can leave it out.
     pub fn part(&mut self, class: &str, draw: impl FnOnce(&mut Self)) {
         self.tag(format_args!("<g class=\"{class}\">"));
         draw(self);
@@ -110,7 +110,7 @@ impl Svg {
         self.tag(format_args!("<path d=\"{path}\" {style}/>"));
     }
 
-    /// A text; nothing if empty.
+    /// A text; draws nothing if it is empty.
     pub fn text(&mut self, x: f64, y: f64, anchor: &str, size: f64, colour: &str, words: &str) {
         if !words.is_empty() {
             self.tag(format_args!(

@@ -75,7 +75,7 @@ struct Member<'a> {
     /// Buffer for the part's next mail; swapped with the one in the mailbox.
     buffer: Vec<u8>,
     mailboxes: &'a Mailboxes<Vec<u8>>,
-    /// Why the first rejected mail was rejected. All parts stop then, because the results would be
+    /// The error of the first rejected mail. All parts stop then, because the results would be
     /// wrong.
     failure: &'a OnceLock<MailError>,
 }

@@ -17,15 +17,15 @@ pub enum Violation {
         /// Phits found in routers and on links.
         inside: u64,
     },
-    /// Credits of a link and virtual channel are neither at the sender nor explained by phits and
-    /// credits under way.
+    /// Credits of a link and virtual channel are neither at the sender nor accounted for by phits
+    /// and credits in flight.
     Credits {
         /// Part and slot of the sending end.
         end: (u32, u32),
         vc: u8,
         /// Credits at the sender, plus those that phits and returning credits account for.
         found: u64,
-        /// The correct value.
+        /// The expected number.
         of: u32,
     },
     /// Phits arrived at a full input queue.

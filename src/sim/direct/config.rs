@@ -166,7 +166,7 @@ pub enum ConfigError {
          --links"
     )]
     TracedEncoded,
-    /// Encoded links did not come up within a second.
+    /// Encoded links did not come up in time.
     #[error("not all links came up within a second of virtual time: reduce the impairment")]
     LinksDown,
     /// A part did not accept the mail of another while links came up.
@@ -190,7 +190,7 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Checks what does not depend on a topology, for messages of at most `most` bytes.
+    /// Checks the parts that do not depend on a topology, for messages of at most `most` bytes.
     ///
     /// # Errors
     /// The first error found.

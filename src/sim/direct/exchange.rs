@@ -1,11 +1,11 @@
 //! Contents of the links: the arrivals at every lane of a port in one window.
 //!
-//! A window is as long as the shortest link takes. Whatever is sent over such a link in one window
-//! arrives in the next one, in the cycle of the same number. One set of slots is read while the
-//! other is written, so the order in which nodes run a window does not matter. A port behind a
-//! longer link, or in another [part](super::DirectPart), has a ghost slot here; at the end of
-//! the window its content is packed and kept until the window in which it arrives, so only data
-//! under way takes memory.
+//! A window is as long as the shortest link takes. Phits and credits sent over such a link in one
+//! window arrive in the next one, in the cycle of the same number. One set of slots is read while
+//! the other is written, so the order in which nodes run a window does not matter. A port behind a
+//! longer link, or in another [part](super::DirectPart), has a ghost slot here; at the end of the
+//! window its content is packed and kept until the window in which it arrives, so only data in
+//! flight takes memory.
 
 use core::ops::Range;
 
@@ -15,7 +15,7 @@ use super::coming::Coming;
 use super::model::Lanes;
 use crate::kit::bits;
 
-/// What one link end receives in a window; its phits are stored separately.
+/// Arrivals at one link end in a window; the phits are stored separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrivals<L: Lanes> {
     /// Cycles of the window in which a phit arrives, as a bit mask.
@@ -26,7 +26,7 @@ pub struct Arrivals<L: Lanes> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// A chip of this partition, by number, and its port.
+    /// A chip of this partition, by number, and one of its lanes.
     Chip(usize, usize),
     /// A terminal of this partition, by number.
     Terminal(usize),
@@ -40,7 +40,7 @@ pub struct Set<L: Lanes> {
     pub arrivals: Vec<Arrivals<L>>,
     /// A window's worth of phits per slot.
     pub phits: Vec<L::Phit>,
-    /// Ports of each chip at which something arrives.
+    /// Lanes of each chip at which something arrives.
     pub chip_ports: Vec<u64>,
     pub(crate) due_chips: Bits,
     pub(crate) due_terminals: Bits,

@@ -31,7 +31,7 @@ const MAGIC: [u8; 4] = [b'P', b'W', b'M', VERSION];
 const HEADER_BYTES: usize = 32;
 const HASH_BYTES: usize = 8;
 
-/// What a mail carries.
+/// Kind of the contents of a mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -105,7 +105,7 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// For part `own` of `count`.
+    /// The addresses of part `own` of `count`.
     pub(super) fn new(own: u32, count: usize) -> Self {
         Self {
             own,
@@ -203,7 +203,7 @@ fn hash(bytes: &[u8]) -> u64 {
     hash.value()
 }
 
-/// Reads the entries of a mail.
+/// Reads the entries of a mail. Reading beyond the end fails with [`MailError::Entries`].
 #[derive(Clone, Debug)]
 pub struct Reader<'a>(&'a [u8]);
 
@@ -273,26 +273,18 @@ impl<'a> Reader<'a> {
         Ok(*bytes)
     }
 
-    /// # Errors
-    /// If there are fewer bytes.
     pub fn u8(&mut self) -> Result<u8, MailError> {
         self.take().map(u8::from_le_bytes)
     }
 
-    /// # Errors
-    /// If there are fewer bytes.
     pub fn u16(&mut self) -> Result<u16, MailError> {
         self.take().map(u16::from_le_bytes)
     }
 
-    /// # Errors
-    /// If there are fewer bytes.
     pub fn u32(&mut self) -> Result<u32, MailError> {
         self.take().map(u32::from_le_bytes)
     }
 
-    /// # Errors
-    /// If there are fewer bytes.
     pub fn u64(&mut self) -> Result<u64, MailError> {
         self.take().map(u64::from_le_bytes)
     }

@@ -212,17 +212,17 @@ pub trait Terminal<M: CycleModel>: Debug + Send {
         NEVER
     }
 
-    /// Account of the end of its direct link.
+    /// Account of the terminal's end of its direct link.
     fn account(&self) -> PortAccount {
         PortAccount::default()
     }
 }
 
-/// What a direct link carries from window to window.
+/// The phits, credits and lanes of direct links.
 pub trait Lanes: Copy + Debug + Default + Eq + Send + Sync + 'static {
-    /// What a link carries in a cycle, as bits.
+    /// The bits that a lane carries in a cycle.
     type Phit: Copy + Debug + Default + Eq + Send;
-    /// The credits that a link returns in one window.
+    /// The credits that a lane returns in one window.
     type Credits: Copy + Debug + Default + Eq + Send;
 
     /// Lanes of all ports of a chip, at most 64. A lane carries a phit and a credit per cycle.
@@ -382,7 +382,7 @@ pub struct Partitioned<P> {
 /// A link's position within its current packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stream {
-    /// Virtual channel of the packet under way.
+    /// Virtual channel of the packet in flight.
     pub vc: u8,
     /// Phits of that packet still to arrive, if its head gives its length.
     pub left: u8,

@@ -61,7 +61,7 @@ pub trait Part: Send {
 
     fn command(&mut self, command: &Command);
 
-    /// A section of the summary; the others are empty.
+    /// A summary in which only this section is filled.
     fn summary(&self, section: Section) -> Summary;
 }
 
@@ -69,12 +69,12 @@ pub trait Part: Send {
 /// the others: call [`run_window`](Part::run_window) on all, then hand every
 /// [`outbox`](Self::outbox) to [`receive`](Self::receive).
 pub trait LocalPart: Part + 'static {
-    /// What one part sends to another between two exchanges.
+    /// The data that one part sends to another between two exchanges.
     type Mail: Default + Send;
 
     /// Mail for part number `to`, after a window.
     fn outbox(&mut self, to: usize) -> &mut Self::Mail;
 
-    /// Takes what another part sent in the windows that have just run, leaving `mail` empty.
+    /// Takes the mail of another part for the windows that have just run, and empties it.
     fn receive(&mut self, mail: &mut Self::Mail);
 }

@@ -18,13 +18,13 @@ pub trait Parts: Any {
     /// Passes a command to all parts.
     fn command(&mut self, command: &Command);
 
-    /// A section of the network's summary; the others are empty.
+    /// A summary of the network in which only this section is filled.
     fn summary(&self, section: Section) -> Summary;
 }
 
 /// Places the parts of a network in this process or elsewhere.
 pub trait Assembly {
-    /// `parts` are all parts of the network, by number.
+    /// Places `parts`, which are all parts of the network, by number.
     fn assemble<P: LocalPart>(&self, parts: Vec<P>) -> Box<dyn Parts>;
 }
 

@@ -38,7 +38,7 @@ const MAX_INTERVAL_CYCLES: u64 = 10_000;
 const SAME: f64 = 0.03;
 /// Consecutive intervals that must agree (BookSim's number).
 const SAME_INTERVALS: u32 = 3;
-/// Cycles that encoded links may take to come up: one second.
+/// Cycles that encoded links may take to come up: one second if a cycle takes 1.25 ns.
 const BRING_UP_CYCLES: u64 = 800_000_000;
 /// Cycles that packets may still take over encoded links after the sources have stopped: retry
 /// timeouts far exceed the time to cross the network.
@@ -52,7 +52,7 @@ pub enum SimPhase {
     Measure,
     /// Traffic continues until all measured packets have arrived.
     Drain,
-    /// No packets are born; those under way must arrive.
+    /// No packets are born; those in flight must arrive.
     Empty,
 }
 

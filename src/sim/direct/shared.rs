@@ -111,7 +111,7 @@ pub struct Common<M: CycleModel> {
     pub replies: VecDeque<(u64, M::Reply)>,
     /// Whether a request or a reply is next.
     pub turn: RoundRobin,
-    /// The packet under way on a direct link, and how many of its phits have left.
+    /// The packet being sent on a direct link, and how many of its phits have left.
     pub packet: Option<(M::Packet, u8)>,
     /// Slot of the direct link's other end.
     pub peer: u32,
@@ -194,7 +194,7 @@ impl Default for LastSeen {
 }
 
 impl LastSeen {
-    /// No requests seen.
+    /// No requests have been seen.
     pub fn new() -> Self {
         Self {
             pairs: Box::new([[(u32::MAX, 0); 2]; PAIRS]),

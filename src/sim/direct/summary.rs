@@ -53,7 +53,7 @@ pub struct Summary {
     pub snapshot: PartSnapshot,
 }
 
-/// The nodes, which do not change.
+/// The nodes of a part, which do not change during a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     /// The topology's numbers of the chips.
@@ -84,7 +84,7 @@ pub struct TerminalSums {
     pub reserved: u64,
 }
 
-/// What each port and each terminal has sent.
+/// Phits sent by ports and terminals, and requests waiting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loads {
     /// Requests born but not yet sent.

@@ -103,7 +103,7 @@ impl LatencyTotals {
 }
 
 impl From<&LatencyTotals> for Latencies {
-    /// Exact: a value stands for all values of its bucket.
+    /// The conversion is exact: a value stands for all values of its bucket.
     fn from(totals: &LatencyTotals) -> Self {
         let mut latencies = Self::new();
         for &(cycles, packets) in &totals.counts {

@@ -44,7 +44,7 @@ pub struct EndSnapshot {
     pub lanes: [u32; 2],
     /// Credits left, by virtual channel.
     pub credits: Vec<u32>,
-    /// Credits left when nothing is under way, by virtual channel.
+    /// Credits left when nothing is in flight, by virtual channel.
     pub offers: Vec<u32>,
 }
 

@@ -82,7 +82,7 @@ pub enum Harm<Own> {
     Stop {
         /// Index among the busy links.
         busy: u32,
-        /// Whether this is end A of the link.
+        /// Whether that end is the link's end A.
         first: bool,
         span: Duration,
     },

@@ -27,7 +27,7 @@ pub fn up_to(rng: &mut Rng, bound_us: u64) -> Duration {
     Duration::from_us(rng.below(bound_us) + 1)
 }
 
-/// A random impairment in netem's syntax; delays are proportional to the round trip.
+/// A random impairment in netem's syntax; delays are proportional to `unit_us`.
 pub fn netem(rng: &mut Rng, unit_us: u64) -> String {
     let mut words = String::new();
     if rng.chance(1, 2) {

@@ -13,7 +13,7 @@ use crate::sim::BarrierError;
 use crate::sim::check::{Allowance, Violation, check_barriers};
 use crate::time::Duration;
 
-/// Time that the network gets to come to rest after a run.
+/// Time allowed for the network to come to rest after a run.
 const REST: Duration = Duration::from_ms(100);
 
 /// An operation of NICs: a message from one to another, or one in which several take part.
@@ -38,7 +38,7 @@ listed!(MessageOp {
 });
 
 impl MessageOp {
-    /// The operation of the messages of a traffic run; `None` if it is a collective one.
+    /// The operation of a traffic run; `None` for collective operations.
     pub const fn of_messages(self) -> Option<Operation> {
         match self {
             Self::Put => Some(Operation::Put),
@@ -56,11 +56,11 @@ pub struct Measured {
     pub completed: u64,
     /// NICs that sent messages, or took part in a collective operation.
     pub nics: usize,
-    /// From the first message to the last answer, at the slowest NIC.
+    /// Time from the first message to the last answer, at the slowest NIC.
     pub elapsed: Duration,
     /// Time from issue to answer, or from joining an operation to its result.
     pub latency: LatencyCounts,
-    /// What the checkers found: nothing in a correct run.
+    /// Violations found by the checkers; none in a correct run.
     pub violations: Vec<Violation>,
 }
 
@@ -211,7 +211,7 @@ impl<L: Network + ?Sized> World<L> {
 }
 
 impl Measured {
-    /// Completed operations per second; of messages, for each NIC that sends.
+    /// Completed operations per second; for messages, per sending NIC.
     pub fn per_second(&self, op: MessageOp) -> f64 {
         let sources = match op.of_messages() {
             Some(_) => self.nics.max(1),
