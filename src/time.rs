@@ -16,12 +16,10 @@ impl Time {
     /// Later than any time a driver can reach.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// The time `ps` picoseconds after the start.
     pub const fn from_ps(ps: u64) -> Self {
         Self(ps)
     }
 
-    /// The time `ns` nanoseconds after the start.
     pub const fn from_ns(ns: u64) -> Self {
         Self(ns.saturating_mul(1_000))
     }

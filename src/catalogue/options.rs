@@ -24,7 +24,7 @@ pub struct OptionSpec {
 /// Checks a value. The error says why the value is invalid.
 pub type Check = fn(&str) -> Result<(), String>;
 
-/// Values of an option.
+/// The kind of an option's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A number in this range, inclusive.
@@ -99,7 +99,6 @@ pub struct Given(Vec<(&'static str, Vec<String>)>);
 #[error("--{name} {value}: {reason}")]
 pub struct OptionError {
     pub name: &'static str,
-    /// The value as given.
     pub value: String,
     /// Why the value is invalid.
     pub reason: String,

@@ -233,7 +233,6 @@ pub trait Device: DeviceNode {
 }
 
 impl dyn Device {
-    /// The ports that have a link, with their links.
     pub fn links(&self) -> impl Iterator<Item = (PortId, &dyn LinkView)> {
         (0..self.ports() as PortId).filter_map(|port| Some((port, self.link(port)?)))
     }
@@ -252,7 +251,6 @@ impl dyn Device {
         (self as &dyn Any).downcast_ref()
     }
 
-    /// The machine's concrete type, mutable.
     pub(crate) fn downcast_mut<T: Any>(&mut self) -> Option<&mut T> {
         (self as &mut dyn Any).downcast_mut()
     }

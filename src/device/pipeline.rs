@@ -75,7 +75,6 @@ impl Stage {
         }
     }
 
-    /// Sets the names of the channels.
     #[must_use]
     pub fn channels(mut self, names: &[&'static str]) -> Self {
         self.channels = names.iter().map(|&name| name.into()).collect();
@@ -112,7 +111,6 @@ impl Stage {
         self
     }
 
-    /// Total contents.
     pub fn total(&self) -> u64 {
         self.places.iter().flat_map(|place| &place.held).sum()
     }

@@ -16,7 +16,6 @@ pub const NO_CHANNEL_TABLES: &str = "this machine has no virtual-channel tables"
 pub struct ChannelSearch {
     /// The machine's names of the rings wanted; empty: all.
     pub rings: Vec<String>,
-    /// Seed of the search.
     pub seed: u64,
     /// Entry changes that a run tries; `None`: the machine's default.
     pub steps: Option<u32>,

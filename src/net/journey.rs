@@ -52,7 +52,6 @@ pub enum Way {
     Endless,
 }
 
-/// The packet to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Followed {
     pub from: NodeRef,

@@ -237,7 +237,6 @@ pub trait Ends {
     const EXAMPLES: [&'static str; 2];
     /// An example of a router's link end.
     const EXAMPLE: &'static str;
-    /// Lanes of a link.
     const LANES: Lanes;
     /// The valid ports, for messages.
     const PORTS: &'static str;

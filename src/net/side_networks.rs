@@ -17,7 +17,7 @@ pub struct RegisterValue {
 pub struct BarrierPlan {
     /// Registers of all routers, including those that take no part.
     pub registers: Vec<RegisterValue>,
-    /// A summary in one line.
+    /// A one-line summary.
     pub summary: String,
 }
 

@@ -11,7 +11,6 @@ use crate::time::{Duration, Time};
 pub struct WireCounters {
     /// Frames put on the wire.
     pub sent: u64,
-    /// Bytes put on the wire.
     pub(crate) sent_bytes: u64,
     /// Frames delivered to the other end.
     pub(crate) delivered: u64,

@@ -32,7 +32,6 @@ pub struct Passage {
 /// A stage that a packet has left.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// Name of the stage.
     pub stage: Cow<'static, str>,
     /// When the header left it.
     pub left_ps: u64,

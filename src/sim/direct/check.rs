@@ -31,12 +31,7 @@ pub enum Violation {
     /// Phits arrived at a full input queue.
     Overflow(u64),
     /// Packets did not arrive exactly once: their number or the sum of their keys differs.
-    Deliveries {
-        /// Packets sent.
-        sent: u64,
-        /// Packets that arrived.
-        arrived: u64,
-    },
+    Deliveries { sent: u64, arrived: u64 },
     /// Packets arrived with contents that were not sent.
     Damaged(u64),
     /// Messages took so long that the birth bits of their packets wrapped around: reported
@@ -59,12 +54,7 @@ pub enum Violation {
     /// An encoded link violates an invariant at rest.
     Link(crate::sim::check::Violation),
     /// Packets were still in the network long after the sources had stopped.
-    Starved {
-        /// Phits left.
-        phits: u64,
-        /// Cycles waited.
-        cycles: u64,
-    },
+    Starved { phits: u64, cycles: u64 },
 }
 
 impl fmt::Display for Violation {

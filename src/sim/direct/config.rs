@@ -105,7 +105,6 @@ pub struct Config {
     pub seed: u64,
     pub traffic: Traffic,
     pub warmup: Warmup,
-    /// Cycles of the measurement.
     pub measure_cycles: u64,
     /// An unsettled measurement is repeated with twice the length, up to this length. The earlier
     /// measurement then counts as warm-up.

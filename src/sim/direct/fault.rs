@@ -11,7 +11,6 @@ use crate::time::Duration;
 const MOST_S: u64 = 1_000_000;
 const PS_PER_S: u64 = 1_000_000_000_000;
 
-/// The broken part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Broken {
     Link(u32),
@@ -23,9 +22,9 @@ pub enum Broken {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub(crate) what: Broken,
-    /// When, from the start of the run.
+    /// Time of the fault, from the start of the run.
     pub(crate) at: Duration,
-    /// For how long; `None`: permanently.
+    /// Duration of the fault; `None`: permanent.
     pub(crate) lasts: Option<Duration>,
 }
 

@@ -36,7 +36,6 @@ pub struct NoOptions {}
 
 /// How the networks of a machine are simulated.
 pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
-    /// Description of a network.
     type Topology: Network;
     /// Options specific to this machine.
     type Options: Clone + Debug + Default + Eq + Send + Sync;
@@ -44,7 +43,6 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     type About: Serialize + JsonSchema;
     /// State with which a partition's terminals build and parse packets.
     type Format: Clone + Debug + Send;
-    /// A packet to be sent.
     type Packet: Debug + Send;
     /// The part of a request that a terminal keeps until it sends the reply.
     type Reply: Debug + Send;
@@ -52,7 +50,6 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     type Terminal: Terminal<Self>;
     /// A router with encoded links.
     type Router: Node + Send;
-    /// One end of an encoded link.
     type End: NodeLink;
     /// Reassembles packets that reach a terminal over an encoded link.
     type Assemblies: Debug + Default + Send;
@@ -151,7 +148,6 @@ pub trait Terminal<M: CycleModel>: Debug + Send {
     fn common(&self) -> &Common<M>;
     fn common_mut(&mut self) -> &mut Common<M>;
     fn next_request(&mut self, shared: &mut Shared<M>) -> M::Packet;
-    /// The packet of a reply.
     fn reply(reply: M::Reply, shared: &mut Shared<M>) -> M::Packet;
 
     /// First cycle in which the next request may be sent; [`NEVER`] if there is none.
@@ -260,7 +256,6 @@ pub trait Lanes: Copy + Debug + Default + Eq + Send + Sync + 'static {
 
 /// How networks with direct links are simulated.
 pub trait DirectModel<M: CycleModel>: Lanes {
-    /// A router with its links.
     type Router: DirectRouter<M>;
 
     /// Whether the machine has such a model.
@@ -432,7 +427,7 @@ pub struct ChipView {
     pub choices: [u64; 2],
 }
 
-/// A router with its links.
+/// A router with direct links.
 pub trait DirectRouter<M: CycleModel>: Debug + Send {
     /// Runs the cycles of a window from `base` on. Returns whether there is work afterwards even if
     /// nothing arrives.

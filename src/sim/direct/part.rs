@@ -1,4 +1,4 @@
-//! The interface of a part of a network, wherever the part runs.
+//! The interface of a part of a network, for parts in this process or elsewhere.
 //!
 //! A part runs windows independently. Between windows it exchanges mail with the other parts,
 //! carries out [`Command`]s, and reports a [`Summary`]: plain data, which is

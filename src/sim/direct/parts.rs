@@ -15,7 +15,6 @@ pub trait Parts: Any {
     /// If a mail between them was damaged; the parts then stop.
     fn run(&mut self, executor: &mut dyn Executor, exchanges: u64) -> Result<(), MailError>;
 
-    /// Passes a command to all parts.
     fn command(&mut self, command: &Command);
 
     /// A summary of the network in which only this section is filled.

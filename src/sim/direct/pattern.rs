@@ -360,7 +360,7 @@ impl Destinations {
     }
 }
 
-/// Positions in the list of the processors with these numbers.
+/// Positions of the processors with these numbers, in the list.
 fn places(processors: &[u32], numbers: &[u16]) -> Result<Vec<u32>, PatternError> {
     let place = |&number: &u16| {
         let place = processors.iter().position(|&p| p == u32::from(number));

@@ -124,15 +124,12 @@ impl State {
 /// The results of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Seed of the run.
     pub seed: u64,
     /// Hash of every delivery; the same for any number of partitions.
     pub trace_hash: u64,
     /// Total cycles simulated.
     pub cycles: u64,
-    /// Cycles of the warm-up.
     pub warmup_cycles: u64,
-    /// Cycles of the measurement.
     pub measure_cycles: u64,
     /// Whether the warm-up ended because latency and accepted load settled, or had a fixed length.
     pub converged: bool,

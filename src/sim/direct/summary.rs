@@ -63,7 +63,6 @@ pub struct Census {
     pub message_phits: u64,
 }
 
-/// A terminal of a census.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TerminalName {
     /// Number among all terminals.

@@ -29,7 +29,6 @@ pub struct Tally {
     pub(crate) measured_sent: u64,
     /// Measured packets that arrived.
     pub(crate) measured_arrived: u64,
-    /// Replies created.
     pub replies_made: u64,
     /// Replies whose sending has begun.
     pub replies_sent: u64,
@@ -39,7 +38,7 @@ pub struct Tally {
     pub arrived_keys: u64,
     /// Sum of the births of all messages sent, modulo 2^64.
     pub(crate) sent_births: u64,
-    /// Sum of the births that the packets carried, of all messages whose latency counted.
+    /// Sum of the births carried by packets, over all messages whose latency was counted.
     pub(crate) arrived_births: u64,
     /// Packets with damaged contents.
     pub damaged: u64,

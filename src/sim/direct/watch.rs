@@ -23,7 +23,6 @@ pub struct Snapshot {
     pub routers: Vec<(u32, PipelineReport)>,
 }
 
-/// The state of a link end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndSnapshot {
     /// Whether the end accepts packets.
@@ -34,7 +33,6 @@ pub struct EndSnapshot {
     pub received: Option<u64>,
     /// Units sent for the first time.
     pub sent: u64,
-    /// Units resent.
     pub resent: u64,
     /// Units received with an invalid check.
     pub bad_checks: u64,
@@ -124,7 +122,6 @@ pub(crate) fn end_name<M: CycleModel>(topology: &M::Topology, end: End) -> Optio
     }
 }
 
-/// The state of an encoded link end.
 pub(crate) fn of_encoded(end: &impl LinkView) -> EndSnapshot {
     let (account, counters) = (end.account(), end.counters());
     EndSnapshot {

@@ -5,7 +5,6 @@ use core::fmt::Debug;
 use super::{Case, CaseReport, Failure, Keep, Late, Soaked, shrink};
 use crate::time::Time;
 
-/// A case of any family.
 pub trait SoakCase: Debug + Send + Sync {
     /// Runs the case; `trace` gets every harm and every node event, with its time.
     ///

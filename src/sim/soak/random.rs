@@ -149,8 +149,8 @@ impl Beside {
 }
 
 /// A fixed sequence of harm to busy links while copies of their frames are in flight: lane 0 is
-/// noisy, an end is suspended for at most `longest`, a router restarts. Each has its delay after
-/// the one before.
+/// noisy, an end is suspended for at most `longest`, a router restarts. Each comes with its delay
+/// after the previous one.
 fn hardship<Own>(
     beside: Beside,
     rng: &mut Rng,

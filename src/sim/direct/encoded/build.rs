@@ -143,7 +143,6 @@ impl<M: CycleModel> Builder<M> {
         Place(part as usize, id)
     }
 
-    /// Connects the ends A and B of a link.
     fn connect(
         &mut self,
         link: u32,

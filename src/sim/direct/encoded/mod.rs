@@ -220,7 +220,6 @@ impl<M: CycleModel> EncodedPart<M> {
         }
     }
 
-    /// The account of every link end.
     fn accounts(&self) -> Vec<LinkAccount> {
         let mut accounts = Vec::new();
         self.each_end(|link, is_b, end| {
