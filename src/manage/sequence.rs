@@ -11,8 +11,8 @@ use crate::time::{Duration, Time};
 /// progress; traffic is released once the re-route process has completed").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReroutePhase {
-    /// No source of packets starts new ones. A NIC is done when it has nothing outstanding, a
-    /// router when it accepts no packets from its NICs.
+    /// Sources start no new packets. A NIC is done when it has nothing outstanding, a router when
+    /// it accepts no packets from its NICs.
     Quiesce,
     /// Every router is done when it holds no packet.
     Drain,
@@ -130,8 +130,8 @@ impl Reroute {
     }
 
     /// Begins to reroute: stops `sources`, drains `routers` (working ones), and loads new registers
-    /// into `changed`, some of them. If `changed` is empty, the reroute is done at once. Sources
-    /// are the NICs, or the routers if these hold back packets of their NICs.
+    /// into those in `changed`. If `changed` is empty, the reroute is done at once. Sources are the
+    /// NICs, or the routers if these hold back packets of their NICs.
     pub fn new(
         now: Time,
         sources: &[NodeRef],

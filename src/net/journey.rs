@@ -156,7 +156,7 @@ fn passage(packet: Followed, at: End, not_before: u64, seen: &Sightings) -> Opti
         passage.port == at.port
             && passage.response == packet.response
             && passage.identity.is_none_or(|of| of == packet.identity)
-            // A record without a time is of a packet that was waiting when the recording began.
+            // A packet without a time was already waiting when the recording began: accept it.
             && came.is_none_or(|came| came >= not_before)
     };
     let passages = seen.get(&at.node)?.iter().filter(is_it);

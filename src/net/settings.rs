@@ -8,7 +8,7 @@ use super::limits::MAX_DILATION;
 use super::model::{Clock, Profile};
 use crate::nic::MAX_MEMORY_BYTES;
 
-/// Longest configurable time: a day keeps every sum of picoseconds far below 64 bits.
+/// Longest configurable time: one day, so that sums of picoseconds stay far below 2^64.
 const DAY_MS: u64 = 86_400_000;
 
 /// Settings of all nodes and links of a network.
@@ -39,7 +39,7 @@ pub struct Settings<Own> {
     pub own: Own,
 }
 
-/// Settings that only one machine has, and its defaults of common ones.
+/// Settings that only one machine has, and its defaults of common settings.
 pub trait OwnSettings: Clone + fmt::Debug + Default + PartialEq {
     /// Default [`Settings::give_up_ms`].
     const GIVE_UP_MS: u64;

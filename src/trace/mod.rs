@@ -56,7 +56,8 @@ pub trait Tracing {
     /// Watches the packets of `flow`, at most until `until`. Earlier records are dropped.
     fn watch(&mut self, now: Time, flow: Flow, until: Time);
 
-    /// The records of packets with `identity`, or of all packets. Reading does not remove them.
+    /// The records of packets with `identity` or without one, or of all packets. Reading does not
+    /// remove them.
     fn watched(&mut self, now: Time, identity: Option<u64>) -> Watched;
 
     /// From now on keeps only packets with `identity` or without one, and drops other records.

@@ -44,8 +44,7 @@ pub struct Summary {
     pub loads: Loads,
     /// Requests born since the measurement began, up to the last
     /// [`CountBirths`](super::part::Command::CountBirths), by terminal in the census's order.
-    /// Births are a random sequence that nothing influences, so they are counted even if a source
-    /// falls behind.
+    /// Births do not depend on the network, so they are counted even if a source falls behind.
     pub births: Vec<u64>,
     pub ends: Ends,
     pub results: Results,

@@ -131,8 +131,8 @@ impl Beside {
         traffic.count = LATE_MESSAGES / self.shorter;
     }
 
-    /// Late copies: a link, a share of its frames in percent, and their lateness. `unit` is the
-    /// time in which a busy link numbers some ten thousand packets.
+    /// Draws late copies: a link, a share of its frames in percent, and their lateness. `unit` is
+    /// the time in which a busy link numbers some ten thousand packets.
     pub(crate) fn copies(self, rng: &mut Rng, unit: Duration) -> (u32, u32, Lateness) {
         let unit = Duration::from_ps(unit.as_ps() / self.shorter);
         let least = unit.times(1 << rng.below(3));

@@ -1,5 +1,4 @@
-//! Tests and canaries of cases over encoded links, shared by all machines, each of which lists them
-//! among its own.
+//! Tests and canaries of cases over encoded links, which every machine includes in its own tests.
 
 use std::collections::BTreeSet;
 

@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// Each case changes one byte to a value, corrects the hash, and expects a reason.
+    /// Each case changes one byte, corrects the hash, and expects this error.
     #[test]
     fn the_reason_names_the_field() {
         let exchange = MailError::Exchange {
