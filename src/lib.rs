@@ -1,4 +1,4 @@
-//! Routers and network interfaces of Cray's networks, and the networks, as pure state machines.
+//! Cray's routers, network interfaces and networks as pure state machines.
 //!
 //! This crate models router chips and network interfaces. It has no socket, clock, thread, file or
 //! environment (`clippy.toml` bans them). Two kinds of driver run the models: the processes of
@@ -21,9 +21,9 @@
 //! |---|---|---|
 //! | `phitwire-framing` | bit layouts: phits, flits, sets, packets, checks, frames, the client ring's entries | |
 //! | `phitwire` | this crate: the common parts of machines | framing |
-//! | `phitwire-aries`, `phitwire-blackwidow`, `phitwire-t3e` | a machine each: link ends, router, network interface, topology, simulation, soak cases, its paper's tables | phitwire |
+//! | `phitwire-aries`, `phitwire-blackwidow`, `phitwire-t3e` | one machine each: link ends, router, network interface, topology, simulation, soak cases, its paper's tables | phitwire |
 //! | `phitwire-machines` | the list of the machines | the machines |
-//! | `phitwire-client` | the library of programs that use a network interface | framing |
+//! | `phitwire-client` | the library for programs that use a network interface | framing |
 //! | `phitwire-fabric` | the libfabric provider | client |
 //! | `phitwire-nodes` | routers and network interfaces as processes | phitwire, client |
 //! | `phitwire-tools` | the commands, for any list of machines | nodes |
@@ -33,7 +33,7 @@
 //!
 //! # Modules
 //!
-//! They import each other without a cycle (`tests/modules.rs`), from here downwards:
+//! Imports have no cycles (`tests/modules.rs`): a module imports only modules further down.
 //!
 //! | module | contents |
 //! |---|---|

@@ -5,8 +5,8 @@ use crate::time::{Duration, Time};
 /// A port of a node, by its physical number (router: below [`MAX_PORTS`]; NIC: its slices).
 pub type PortId = u8;
 
-/// Maximum number of ports of a node. Sets of ports are masks with a bit for each, here
-/// ([`Node::ready_ports`]), in chips and in drivers; all of them take the bound from here.
+/// Maximum number of ports of a node: one bit each in the masks of ports of [`Node::ready_ports`],
+/// chips and drivers.
 pub const MAX_PORTS: usize = u64::BITS as usize;
 
 const _: () = assert!(

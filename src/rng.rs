@@ -11,7 +11,7 @@ pub const fn mix(word: u64) -> u64 {
     word ^ word >> 31
 }
 
-/// [`mix`] for numbers that may be small: zero does not stay zero.
+/// Like [`mix`], but zero does not stay zero.
 #[inline]
 pub const fn spread(word: u64) -> u64 {
     mix(word.wrapping_add(0x9e37_79b9_7f4a_7c15))
@@ -31,7 +31,6 @@ impl Rng {
         ))
     }
 
-    /// The next 64 random bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()

@@ -13,7 +13,7 @@ fn plain() -> Table {
     table
 }
 
-/// Rows under a head, each column as wide as its widest cell.
+/// Rows under a header, each column as wide as its widest cell.
 #[derive(Debug)]
 pub struct TextTable {
     table: Table,
@@ -59,7 +59,7 @@ impl TextTable {
 /// Columns of fixed widths, for tables printed row by row: a name on the left, then numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct TextColumns<'a> {
-    /// Title and width of each; a wider cell pushes the rest of its line to the right.
+    /// Title and width of each column; a wider cell pushes the rest of its line to the right.
     pub columns: &'a [(&'a str, u16)],
 }
 

@@ -16,17 +16,14 @@ impl Time {
     /// Later than any time a driver can reach.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// The time `ps` picoseconds after the start.
     pub const fn from_ps(ps: u64) -> Self {
         Self(ps)
     }
 
-    /// The time `ns` nanoseconds after the start.
     pub const fn from_ns(ns: u64) -> Self {
         Self(ns.saturating_mul(1_000))
     }
 
-    /// Picoseconds since the start.
     pub const fn as_ps(self) -> u64 {
         self.0
     }
@@ -47,30 +44,24 @@ impl Time {
 }
 
 impl Duration {
-    /// The empty span.
     pub const ZERO: Self = Self(0);
 
-    /// A span of `ps` picoseconds.
     pub const fn from_ps(ps: u64) -> Self {
         Self(ps)
     }
 
-    /// A span of `ns` nanoseconds.
     pub const fn from_ns(ns: u64) -> Self {
         Self(ns.saturating_mul(1_000))
     }
 
-    /// A span of `us` microseconds.
     pub const fn from_us(us: u64) -> Self {
         Self(us.saturating_mul(1_000_000))
     }
 
-    /// A span of `ms` milliseconds.
     pub const fn from_ms(ms: u64) -> Self {
         Self(ms.saturating_mul(1_000_000_000))
     }
 
-    /// Picoseconds in the span.
     pub const fn as_ps(self) -> u64 {
         self.0
     }
@@ -118,8 +109,8 @@ impl Sub for Duration {
 pub enum Clock {
     /// Everything moves as soon as it can; cycles are counted but take no time.
     FreeRunning,
-    /// Everything takes as long as on the chip, times `dilation`, in driver time. A dilation of 1
-    /// is virtual time, or real speed.
+    /// Everything takes as long as on the chip, times `dilation`, in driver time. With a dilation
+    /// of 1, virtual time is the chip's time, and processes run at the chip's speed.
     Paced {
         /// Driver nanoseconds per emulated nanosecond; 0 counts as 1.
         dilation: u32,

@@ -11,12 +11,12 @@ pub struct Generator {
     pub about: &'static str,
     /// Options besides the [common](COMMON_OPTIONS) ones.
     pub options: &'static [OptionSpec],
-    /// Generates the network of these options, common ones included.
+    /// Generates the network from the given options, the common ones included.
     ///
     /// # Errors
-    /// The reason why it cannot.
+    /// Why the network cannot be generated.
     pub generate: fn(&Given) -> Generated,
-    /// Options whose networks may have that outline, likeliest first: all that are worth trying.
+    /// Options to try, likeliest first, to find a network with that outline.
     pub sizes: fn(&Outline) -> Vec<Given>,
 }
 
@@ -48,7 +48,7 @@ impl Given {
     }
 }
 
-/// Options to try, likeliest first, to find a network with that outline.
+/// Options that every generator accepts.
 pub const COMMON_OPTIONS: [OptionSpec; 3] = [
     OptionSpec::new(
         "profile",

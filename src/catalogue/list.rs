@@ -6,7 +6,7 @@ use super::Machine;
 use crate::link::Glance;
 use crate::net::{self, Effort, Family, Files, Generated, Network, Problems, Read};
 
-/// Asserts that no two items of a list, of one machine or of two, are the same by a condition.
+/// Asserts that no two items compare the same, within one machine's list or across two machines.
 macro_rules! assert_distinct {
     ($machines:ident, $list:ident, |$a:ident, $b:ident| $is_same:expr, $message:literal) => {
         let mut one = 0;
@@ -41,9 +41,9 @@ impl Catalogue {
     /// `machines` is the order in which commands list them.
     ///
     /// # Panics
-    /// If there are none, or if two machines have the same `family`, or if two generators, two soak
-    /// families or two kinds of frames, of one machine or of two, have the same name or code. In a
-    /// `static`, the program does not compile:
+    /// If `machines` is empty, two machines have the same `family`, or two generators, soak
+    /// families or kinds of frames (of one machine or of two) have the same name or code. In a
+    /// `static`, this is a compile error:
     ///
     /// ```compile_fail,E0080
     /// use phitwire::catalogue::Catalogue;
@@ -88,7 +88,6 @@ impl Catalogue {
         self.machines
     }
 
-    /// The network families of all machines.
     pub fn families(self) -> Vec<Family> {
         self.machines
             .iter()
@@ -145,7 +144,7 @@ impl Catalogue {
     }
 }
 
-/// Equality of strings in constants.
+/// String equality as a `const fn`: `==` is not const.
 const fn is_same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut at = 0;

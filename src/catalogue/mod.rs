@@ -21,13 +21,13 @@ use crate::sim::soak;
 /// A machine as the commands see it.
 #[derive(Debug)]
 pub struct Machine {
-    /// How to read the machine's networks, and which are named.
+    /// Reads descriptions of the machine's networks, and generates networks by name.
     pub networks: Family,
-    /// The kinds of frames on the machine's links, training frames aside.
+    /// The kinds of frames on the machine's links, except training frames.
     pub frames: &'static [LaneLayout],
     /// How to simulate the networks, if supported.
     pub simulation: Option<Simulation>,
-    /// Soak cases, in the order in which a seed is run.
+    /// Families of soak cases, in the order in which they run for each seed.
     pub soak: &'static [soak::Family],
     /// Generators of the machine's networks.
     pub generators: &'static [Generator],

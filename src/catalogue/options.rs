@@ -1,12 +1,11 @@
-//! Options that a machine adds to a command, without the command's parser.
+//! Options that a machine adds to a command, independent of the command's parser.
 
 use core::str::FromStr;
 
 /// An option of a machine: `--name VALUE`.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionSpec {
-    /// Asserts that no two items compare the same, within one machine's list or across two
-    /// machines.
+    /// Name, without the leading `--`.
     pub name: &'static str,
     /// Placeholder of the value in the help.
     pub value_name: &'static str,
@@ -17,14 +16,15 @@ pub struct OptionSpec {
     /// Maximum number of values, separated by commas.
     pub values: usize,
     pub required: bool,
-    /// Checks a value of the right [`kind`](Self::kind) that does not depend on other options.
+    /// Checks a value that already has the right [`kind`](Self::kind), independently of other
+    /// options.
     pub check: Option<Check>,
 }
 
-/// Check of a value. The error describes the invalid value.
+/// Checks a value. The error says why the value is invalid.
 pub type Check = fn(&str) -> Result<(), String>;
 
-/// Values of an option.
+/// The kind of an option's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A number in this range, inclusive.
@@ -99,7 +99,6 @@ pub struct Given(Vec<(&'static str, Vec<String>)>);
 #[error("--{name} {value}: {reason}")]
 pub struct OptionError {
     pub name: &'static str,
-    /// The value as given.
     pub value: String,
     /// Why the value is invalid.
     pub reason: String,
@@ -130,7 +129,6 @@ impl Given {
         self.0.extend(more.0);
     }
 
-    /// The names of all options given.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|(name, _)| *name)
     }

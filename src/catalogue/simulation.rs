@@ -37,7 +37,7 @@ pub enum ChoiceError {
     Refused(String),
 }
 
-/// The machine with each choice of options, or why they are rejected.
+/// A simulator for each choice of options, or why the options are rejected.
 pub type Choice = Result<Vec<Box<dyn Simulator>>, ChoiceError>;
 
 /// Simulation of a machine's networks.
@@ -51,11 +51,10 @@ pub struct Simulation {
     pub nic_options: &'static [&'static str],
     /// Default size of a message in bytes.
     pub message_bytes: u8,
-    /// Bytes of the largest message.
     pub max_message_bytes: u8,
-    /// Time of a cycle.
+    /// Cycle time.
     pub cycle: Duration,
-    /// Whether the machine's links can pass phits directly, not only frames.
+    /// Whether the machine has direct links, which pass phits without frames.
     pub has_direct_links: bool,
     /// Schema of [`Simulator::about`].
     pub about: fn(&mut SchemaGenerator) -> Schema,
@@ -63,12 +62,11 @@ pub struct Simulation {
     pub other_ways: &'static str,
     /// Whether a network belongs to this machine.
     pub is_of: fn(&dyn Network) -> bool,
-    /// The choices made: one, or several to compare.
+    /// Makes simulators from options: one, or several to compare.
     pub choose: fn(&Given) -> Choice,
 }
 
 impl Simulation {
-    /// The simulation of machine `M`.
     pub const fn of<M: Simulated>() -> Self {
         Self {
             machine: M::MACHINE,

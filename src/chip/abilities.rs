@@ -27,7 +27,6 @@ pub trait CoreRegisters: ChipCore {
         register: RegisterName<'_>,
         value: u64,
     ) -> Result<(), DeviceError>;
-    /// See [`Registers::list`].
     fn list(chip: &Chip<Self>) -> Vec<RegisterInfo>;
 }
 
@@ -57,7 +56,6 @@ pub trait CoreRemoteRegisters: ChipCore {
         register: RegisterName<'_>,
         write: Option<u64>,
     ) -> Result<u32, DeviceError>;
-    /// See [`RemoteRegisters::answer`].
     fn answer(chip: &mut Chip<Self>, question: u32) -> Option<Result<u64, RegisterError>>;
 }
 
@@ -78,13 +76,9 @@ impl<C: CoreRemoteRegisters> RemoteRegisters for Chip<C> {
 
 /// [`Rerouting`] of a core's chips.
 pub trait CoreRerouting: ChipCore {
-    /// See [`Rerouting::quiesce`].
     fn quiesce(chip: &mut Chip<Self>);
-    /// See [`Rerouting::release`].
     fn release(chip: &mut Chip<Self>);
-    /// See [`Rerouting::routing`].
     fn routing(chip: &Chip<Self>) -> Routing;
-    /// See [`Rerouting::tables`].
     fn tables(chip: &Chip<Self>) -> Value;
     /// See [`Rerouting::install`].
     ///
@@ -117,7 +111,6 @@ impl<C: CoreRerouting> Rerouting for Chip<C> {
 
 /// [`Outlooks`] of a core's chips.
 pub trait CoreOutlooks: ChipCore {
-    /// See [`Outlooks::outlook`].
     fn outlook(chip: &Chip<Self>, question: &Question) -> Outlook;
 }
 

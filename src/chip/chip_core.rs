@@ -38,7 +38,7 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
     /// requested one.
     fn new(config: &ChipConfig<Self::Registers, <Self::End as NodeLink>::Config>) -> Self;
 
-    /// The link of `port` changed its receive buffer.
+    /// The receive buffer of `port` changed.
     #[inline]
     fn changed(&mut self, _port: usize, _vc: usize, _change: Change) {}
     /// The buffer space behind the link of `port`, or other state of the link, may have changed.
@@ -79,8 +79,8 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
         None
     }
     fn link_event(port: PortId, event: LinkEvent) -> Self::Event;
-    /// Calls `visit` with every counter. The shell lost `events_lost` events besides those of the
-    /// core.
+    /// Calls `visit` with every counter. `events_lost` is the number of link events that the shell
+    /// lost, in addition to the events that the core lost.
     fn for_each_counter(&self, events_lost: u64, visit: &mut dyn FnMut(&str, u64));
     /// The register called `name`.
     fn get(&self, _links: &Links<Self::End>, _name: &str) -> Option<u64> {
@@ -94,7 +94,7 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
         Err(RegisterError::Unknown)
     }
 
-    // Methods of the whole chip: see the methods of the same names of `Device`.
+    // Methods of the whole chip, like the methods of the same name in `Device`.
 
     /// Contents; by default those of the receive buffers, in packets.
     fn account(chip: &Chip<Self>) -> NodeAccount {
@@ -122,7 +122,7 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
     fn registers(_: &mut Chip<Self>) -> Option<&mut dyn Registers> {
         None
     }
-    /// Access to the registers of other routers, if the chip has its own.
+    /// Access to the registers of other routers, if the chip can send maintenance packets.
     fn remote_registers(_: &mut Chip<Self>) -> Option<&mut dyn RemoteRegisters> {
         None
     }

@@ -17,7 +17,7 @@ use crate::trace::{Outlooks, Tracing};
 
 /// The stages that all chips share.
 impl<C: ChipCore> Chip<C> {
-    /// A stage with the contents of the receive buffers.
+    /// Adds the contents of the receive buffers to `stage`.
     pub fn input_stage(&self, stage: Stage) -> Stage {
         stage.of_inputs(self.links().iter())
     }

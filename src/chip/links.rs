@@ -38,7 +38,6 @@ impl<E: NodeLink> Links<E> {
         self.ports.get(port)?.as_deref()
     }
 
-    /// The link end of `port`, if it has a link, for the sending side.
     #[inline]
     pub fn end_mut(&mut self, port: usize) -> Option<&mut E> {
         self.ports.get_mut(port)?.as_deref_mut()
@@ -50,7 +49,6 @@ impl<E: NodeLink> Links<E> {
         self.end(port).map(E::input)
     }
 
-    /// The receive buffer of `port`, if it has a link, for reading.
     #[inline]
     pub fn input_mut(&mut self, port: usize) -> Option<&mut E::Input> {
         self.end_mut(port).map(E::input_mut)
@@ -62,7 +60,6 @@ impl<E: NodeLink> Links<E> {
         self.in_use
     }
 
-    /// The links and their ports.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &E)> {
         let ports = self.ports.iter().enumerate();
         ports.filter_map(|(number, port)| Some((number, port.as_deref()?)))

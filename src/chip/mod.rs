@@ -1,10 +1,9 @@
 //! The shell of a router chip, which all router families share.
 //!
 //! A [`Chip`] is a [`Node`](crate::node::Node) made of a family's core ([`ChipCore`]) and of
-//! [`Links`], one link end for each port in use. The shell passes frames
-//! to links and notifies the core of changes, tracks which links have timers due and which have
-//! frames to send, runs the core by its [clock](RouterClock), and offers counters, registers and
-//! fault commands by name and port.
+//! [`Links`], one link end for each port in use. The shell passes frames to links and notifies the
+//! core of changes, tracks which links have timers due and which have frames to send, runs the core
+//! by its [clock](RouterClock), and offers counters, registers and fault commands by name and port.
 
 mod abilities;
 mod chip_core;

@@ -293,7 +293,7 @@ impl<C: ChipCore> Node for Chip<C> {
     fn next_wakeup(&self) -> Option<Wakeup> {
         let pipeline = self.core.next_cycle().map(|cycle| Wakeup {
             at: match self.cycle_ps {
-                // Leave the work of the last frames to the next advance.
+                // Frames since the last advance left work: wake at once (`start` is in the past).
                 None => self.start,
                 Some(ps) => self.start + Duration::from_ps(ps).times(cycle),
             },

@@ -16,7 +16,7 @@ pub const FRAME: usize = 1_200;
 
 /// The links of a machine as used between its chips.
 pub trait Joining: Link {
-    /// The virtual channel of the packet that starts with `word`, if one does.
+    /// The virtual channel of the packet that starts with `word`, if `word` starts one.
     fn begins(word: Self::Word) -> Option<usize>;
     /// Builds a configuration, with the chip's depths if the link is `paced`.
     fn configured(builder: LinkConfigBuilder, paced: bool) -> Self::Config;
@@ -30,7 +30,7 @@ pub struct End<L: Link> {
     pub queue: VecDeque<Vec<L::Word>>,
     /// Words received, per virtual channel; speculative delivery may leave half a packet.
     pub received: Vec<Vec<L::Word>>,
-    /// Whether the end reads nothing from its input buffer.
+    /// Whether the end has stopped reading its input buffer.
     pub stuck: bool,
 }
 
@@ -97,7 +97,7 @@ impl<L: Joining> End<L> {
     }
 }
 
-/// A chip and its ends.
+/// A chip under test, with a link end at the far side of each port.
 pub struct Net<C: ChipCore, L: Link> {
     pub chip: Chip<C>,
     pub ends: Vec<End<L>>,
@@ -119,7 +119,7 @@ where
     Chip<C>: Node<Event = C::Event>,
     L: Joining<Lcb = C::End, Config = <C::End as NodeLink>::Config>,
 {
-    /// A chip of `config`, with links at `ports` instead of its own.
+    /// A chip of `config`, with links at `ports` instead of those in `config`.
     pub fn new(
         config: ChipConfig<C::Registers, L::Config>,
         ports: &[PortId],

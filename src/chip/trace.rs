@@ -25,7 +25,8 @@ impl<C: ChipCore> Chip<C> {
         };
     }
 
-    /// Reports to the watch how the links disposed of the packets that departed.
+    /// Reports to the watch whether the links have resent packets, and delivered those that
+    /// departed.
     #[cold]
     pub(super) fn settle_watch(&mut self) {
         let Some(mut watch) = self.core_mut().watch().and_then(Option::take) else {

@@ -60,7 +60,6 @@ impl RegisterInfo {
         }
     }
 
-    /// This register at an address.
     #[must_use]
     pub fn at(self, address: u16) -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! The account of a node, to check that everything has drained.
 
-/// Contents of a node, its links aside.
+/// Contents of a node, without its links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeAccount {
     /// Contents of a router, in its unit.

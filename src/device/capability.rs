@@ -7,7 +7,7 @@ use crate::trace::{Outlooks, Tracing};
 
 /// A capability that only some devices have.
 pub trait Capability {
-    /// The interface of a device that has it.
+    /// The interface of the devices that have the capability.
     type Interface<'a>;
     /// The error message of a device that lacks it; `KIND` stands for the kind of device.
     const LACK: &'static str;

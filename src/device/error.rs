@@ -13,7 +13,7 @@ use crate::node::PortId;
 pub enum DeviceError {
     #[error("a {kind} has no register {register}")]
     NoRegisters { kind: Kind, register: String },
-    /// The device lacks a [`Capability`](super::Capability), whose message this is.
+    /// The device lacks a [`Capability`](super::Capability), whose `LACK` is the message.
     #[error("{}", .1.replace("KIND", .0.name()))]
     Lacks(Kind, &'static str),
     #[error(transparent)]
@@ -25,7 +25,7 @@ pub enum DeviceError {
     #[error("port {port}: {link} links have no such register")]
     NoSuchFault {
         port: PortId,
-        /// The machine's name.
+        /// Name of the kind of link.
         link: &'static str,
     },
     #[error("unknown register {register}{hint}")]

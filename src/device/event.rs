@@ -48,7 +48,7 @@ pub enum DeviceEvent {
     },
 }
 
-/// The variant and port of an event, whatever its values.
+/// The variant and port of an event, regardless of its other values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EventKind {
     port: Option<PortId>,
@@ -79,7 +79,7 @@ impl DeviceEvent {
         }
     }
 
-    /// The kind that it shares with similar events.
+    /// The kind of the event: the same for events of one variant and port.
     pub fn kind(&self) -> EventKind {
         let (port, link, own) = match self {
             Self::Link { port, event } => (Some(*port), Some(discriminant(event)), None),
@@ -124,7 +124,7 @@ impl fmt::Debug for DeviceEvent {
                 link.field("port", port).field("event", event).finish()
             }
             Self::TrafficDone { run } => f.debug_struct("TrafficDone").field("run", run).finish(),
-            // An event of a machine prints its own port.
+            // The event prints its port, if it has one.
             Self::Own { event, .. } => event.fmt(f),
         }
     }

@@ -5,7 +5,7 @@
 //! ([`LinkView`]), their faults ([`LinkFault`]), counters, contents, and optional capabilities:
 //! [`Registers`], [`RemoteRegisters`], [`Rerouting`], [`TrafficRuns`], [`CollectiveRuns`],
 //! [`BarrierRuns`], [`RemotePuts`], [`LocalPort`]. Processes and worlds keep a `Box<dyn Device>`,
-//! so [`Node`] methods are called dynamically, once per frame or advance; everything below is
+//! so [`Node`] methods are called dynamically, once per frame or advance; all calls below that are
 //! static.
 
 mod abilities;
@@ -73,21 +73,13 @@ impl fmt::Display for Kind {
 /// The methods of [`Node`] in object-safe form, with events common to all machines. Implemented for
 /// every node whose events convert to [`DeviceEvent`].
 pub trait DeviceNode: Any + Send {
-    /// See [`Node::ports`].
     fn ports(&self) -> usize;
-    /// See [`Node::handle_frame`].
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]);
-    /// See [`Node::stood_still`].
     fn stood_still(&mut self, now: Time, span: Duration);
-    /// See [`Node::advance`].
     fn advance(&mut self, now: Time);
-    /// See [`Node::ready_ports`].
     fn ready_ports(&self) -> u64;
-    /// See [`Node::poll_frame`].
     fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize>;
-    /// See [`Node::next_wakeup`].
     fn next_wakeup(&self) -> Option<Wakeup>;
-    /// See [`Node::poll_event`].
     fn poll_event(&mut self) -> Option<DeviceEvent>;
 }
 
@@ -149,7 +141,7 @@ pub trait Device: DeviceNode {
         }
     }
 
-    /// Contents of the device, links aside; empty at rest.
+    /// Contents of the device, without its links; empty at rest.
     fn account(&self) -> NodeAccount;
 
     /// Contents of the device by stage, link buffers included, for display.
@@ -177,7 +169,7 @@ pub trait Device: DeviceNode {
         None
     }
 
-    /// Access to the registers of other routers, if the device has its own.
+    /// Access to the registers of other routers, if the device can send maintenance packets.
     fn remote_registers(&mut self) -> Option<&mut dyn RemoteRegisters> {
         None
     }
@@ -202,7 +194,7 @@ pub trait Device: DeviceNode {
         None
     }
 
-    /// The traffic runs of a NIC that makes traffic.
+    /// The traffic runs of a NIC that can generate traffic.
     fn traffic(&self) -> Option<&dyn TrafficRuns> {
         None
     }
@@ -241,7 +233,6 @@ pub trait Device: DeviceNode {
 }
 
 impl dyn Device {
-    /// The ports that have a link, with their links.
     pub fn links(&self) -> impl Iterator<Item = (PortId, &dyn LinkView)> {
         (0..self.ports() as PortId).filter_map(|port| Some((port, self.link(port)?)))
     }
@@ -260,7 +251,6 @@ impl dyn Device {
         (self as &dyn Any).downcast_ref()
     }
 
-    /// The machine's concrete type, mutable.
     pub(crate) fn downcast_mut<T: Any>(&mut self) -> Option<&mut T> {
         (self as &mut dyn Any).downcast_mut()
     }
@@ -280,7 +270,7 @@ impl dyn Device {
         self.registers().ok_or(error)
     }
 
-    /// The interface of any other capability.
+    /// The interface of capability `C`.
     ///
     /// # Errors
     /// [`DeviceError::Lacks`].

@@ -75,7 +75,6 @@ impl Stage {
         }
     }
 
-    /// Sets the names of the channels.
     #[must_use]
     pub fn channels(mut self, names: &[&'static str]) -> Self {
         self.channels = names.iter().map(|&name| name.into()).collect();
@@ -112,7 +111,6 @@ impl Stage {
         self
     }
 
-    /// Total contents.
     pub fn total(&self) -> u64 {
         self.places.iter().flat_map(|place| &place.held).sum()
     }
@@ -159,8 +157,8 @@ impl Stage {
 }
 
 impl PipelineReport {
-    /// Contents that are the device's own: equals [`NodeAccount::total`](super::NodeAccount::total)
-    /// at the same time.
+    /// Contents of the device itself: equals [`NodeAccount::total`](super::NodeAccount::total) at
+    /// the same time.
     pub fn inside(&self) -> u64 {
         let own = self.stages.iter().filter(|stage| stage.inside);
         own.map(Stage::total).sum()

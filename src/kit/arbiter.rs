@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
 
-    /// The matrix arbiter as an explicit list of preference.
+    /// Reference model: the matrix arbiter as an explicit preference list.
     struct Reference(Vec<u8>);
 
     impl Reference {

@@ -5,8 +5,8 @@ use phitwire_framing::attendance::{AttendedClock, LONGEST_GAP_MS};
 
 use crate::time::{Duration, Time};
 
-/// A longer gap between two checks of the inputs, intended sleep aside, means that the process was
-/// suspended.
+/// If two checks of the inputs are farther apart than this, intended sleep not counted, the process
+/// was suspended.
 pub const LONGEST_GAP: Duration = Duration::from_ms(LONGEST_GAP_MS);
 
 /// Attended time of a node, which its driver passes to it as `now`.

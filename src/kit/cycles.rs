@@ -116,7 +116,7 @@ mod tests {
     fn the_shortest_circle_through_the_lowest_channel_is_found() {
         assert_eq!(circle(&vec![vec![1, 2], vec![2], vec![]]), None);
         assert_eq!(circle(&vec![vec![0]]), Some(vec![0]));
-        // 0 leads into the knot of 1 to 4, which leads out to 5.
+        // 0 leads into the component of 1 to 4, which leads out to 5.
         let knot = vec![vec![4], vec![2], vec![3, 1], vec![4], vec![1, 5], vec![]];
         assert_eq!(circle(&knot), Some(vec![1, 2]));
         // Channels that only lead into or out of a cycle are not part of it.

@@ -1,4 +1,4 @@
-//! Digests that are the same in every process: FNV-1a.
+//! Digests that are the same in every process, based on FNV-1a.
 
 use core::fmt;
 

@@ -38,7 +38,7 @@ impl<E> Events<E> {
 /// Queueing rule of an event, which keeps a burst of one kind from displacing others.
 pub enum Wait {
     /// Keep only the first event of its kind (below [`KINDS`]) and port, such as an unroutable
-    /// packet; counters have the rest.
+    /// packet; counters count the rest.
     First(usize, u8),
     /// Keep every event while there is room; count the lost ones.
     Each,

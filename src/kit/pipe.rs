@@ -30,8 +30,8 @@ pub enum Room {
 ///
 /// Neither wire needs an event per item: each side acts at most once per cycle, so one bit per
 /// recent cycle shows what is still on the wires. A stream that uses every cycle thus costs nothing
-/// but its reads and writes. The pipe's owner must wake a side only after it found nothing to do:
-/// the reader after [`Next`], the writer after [`Room`].
+/// but its reads and writes. The pipe's owner needs to wake a side only after that side found
+/// nothing to do: the reader after [`Next`], the writer after [`Room`].
 ///
 /// The `at_once` calls are for owners whose wires take no time: there the writer acts before the
 /// reader, and no cycles are kept. An owner uses either these or the others.
@@ -136,9 +136,9 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
         self.room_beside(self.len(), now, after)
     }
 
-    /// As [`Self::room`], for items of several slots: whether at least one slot is free. An item
-    /// takes its last slots as its first ones are freed. Each read has only one slot on its return
-    /// path.
+    /// Like [`Self::room`], for items of several slots: whether at least one slot is free. One is
+    /// enough, because an item takes its remaining slots as its first ones are freed. Each read
+    /// counts as one returning slot.
     #[inline]
     pub fn room_for_some(&mut self, now: u32, after: u32) -> Room {
         self.room_beside(self.places, now, after)

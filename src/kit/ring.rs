@@ -5,7 +5,8 @@ use super::copy::copy_few;
 /// Initial size in bytes: one page on most machines.
 const FIRST_BYTES: usize = 4_096;
 
-/// Slots for the elements of a queue, by positions that only count up and wrap with their type.
+/// Slots for the elements of a queue, indexed by positions that only increase and wrap with their
+/// type.
 ///
 /// A link's depths allow for the worst backlog of its round trip. Most links never have it, and a
 /// chip has 64 links, so a ring starts small and doubles on demand, up to its limit. It never
@@ -28,7 +29,7 @@ impl<T: Copy + Default> Ring<T> {
         }
     }
 
-    /// Slots that the ring has now.
+    /// Current number of slots.
     #[inline]
     pub fn slots(&self) -> u64 {
         self.slots.len() as u64
@@ -49,10 +50,8 @@ impl<T: Copy + Default> Ring<T> {
         &mut self.slots[position as usize & (self.slots.len() - 1)]
     }
 
-    /// Stores `elements` at the positions from `from` on.
-    ///
-    /// # Panics
-    /// If there are fewer slots.
+    /// Stores `elements` at the positions from `from` on. There must be no more elements than
+    /// slots.
     #[inline]
     pub fn put(&mut self, from: u64, elements: &[T]) {
         debug_assert!(
@@ -69,10 +68,8 @@ impl<T: Copy + Default> Ring<T> {
         copy_few(second, &mut self.slots[..second.len()]);
     }
 
-    /// The `count` elements from position `from` on, in at most two pieces.
-    ///
-    /// # Panics
-    /// If there are fewer slots.
+    /// The `count` elements from position `from` on, in at most two pieces. `count` must not exceed
+    /// the number of slots.
     #[inline]
     pub fn slices(&self, from: u64, count: usize) -> [&[T]; 2] {
         let from = self.index(from);

@@ -6,7 +6,7 @@
 /// Tiles in a row, and the stride of numbering by row.
 pub const COLUMNS: usize = 8;
 
-/// A boxed array that is never on the stack.
+/// Allocates an array on the heap without first building it on the stack.
 pub fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
     match vec![value; N].into_boxed_slice().try_into() {
         Ok(array) => array,
@@ -35,7 +35,8 @@ pub const fn is_crossed(used: u64, tile: usize) -> bool {
     used & row != 0 && used & column != 0
 }
 
-/// Number, virtual channel and position among eight of a buffer.
+/// Implements the numbering of a buffer: by tile or subswitch, virtual channel, and position among
+/// eight.
 macro_rules! numbered {
     ($buffer:ident) => {
         impl<const TILES: usize, const VCS: usize> $buffer<TILES, VCS> {

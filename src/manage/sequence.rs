@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::net::NodeRef;
 use crate::time::{Duration, Time};
 
-/// The phases of a reroute (white paper: "HSS can quiesce network traffic so that route table
-/// changes can be deployed safely. Applications pause briefly while this operation is in progress;
-/// traffic is released once the re-route process has completed").
+/// The phases of a reroute (Cray XC white paper: "HSS can quiesce network traffic so that route
+/// table changes can be deployed safely. Applications pause briefly while this operation is in
+/// progress; traffic is released once the re-route process has completed").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReroutePhase {
-    /// No source of packets starts new ones. A NIC is done when it has nothing outstanding, a
-    /// router when it accepts no packets from its NICs.
+    /// Sources start no new packets. A NIC is done when it has nothing outstanding, a router when
+    /// it accepts no packets from its NICs.
     Quiesce,
     /// Every router is done when it holds no packet.
     Drain,
@@ -40,7 +40,8 @@ pub struct RerouteTimes {
 }
 
 impl Default for RerouteTimes {
-    /// Times of a live lab: replies take less than a millisecond, round trips under netem some 100.
+    /// Limits for a live lab: replies take less than a millisecond, round trips under netem about
+    /// 100 ms.
     fn default() -> Self {
         Self {
             ask_again: Duration::from_ms(5),
@@ -72,7 +73,7 @@ pub enum Answer {
     Gone,
 }
 
-/// The result of a reroute. All lists are empty if it succeeded.
+/// The result of a reroute. `late` and `gone` are empty if it succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RerouteReport {
     /// Nodes that were not done in time, by phase. An entry for [`ReroutePhase::Install`] means
@@ -104,7 +105,7 @@ impl RerouteReport {
 /// [`handle_timers`](Self::handle_timers), take commands from [`poll_command`](Self::poll_command)
 /// until there is none, then wait for a reply or until [`next_wakeup`](Self::next_wakeup). The
 /// reroute ends in [`ReroutePhase::Done`] after at most the sum of its times, and always tries to
-/// release every source before.
+/// release every source first.
 #[derive(Clone, Debug)]
 pub struct Reroute {
     sources: Vec<NodeRef>,
@@ -128,9 +129,9 @@ impl Reroute {
         self.pending.keys().copied()
     }
 
-    /// Begins to reroute: `sources` are stopped, `routers` (working ones) are drained, and
-    /// `changed` of them get new registers. If nothing has changed, nothing is done. Sources are
-    /// the NICs, or the routers where these hold back packets of their NICs.
+    /// Begins to reroute: stops `sources`, drains `routers` (working ones), and loads new registers
+    /// into those in `changed`. If `changed` is empty, the reroute is done at once. Sources are the
+    /// NICs, or the routers if these hold back packets of their NICs.
     pub fn new(
         now: Time,
         sources: &[NodeRef],
@@ -267,8 +268,7 @@ impl Reroute {
         };
         self.deadline = now + wait;
         for node in nodes {
-            // Release nodes that could not be reached, too: they may have been stopped
-            // nevertheless.
+            // Also release nodes that are gone: they may have been stopped before.
             if phase == ReroutePhase::Release || !self.outcome.gone.contains(&node) {
                 self.ask_at(node, now);
             }
@@ -301,7 +301,7 @@ mod tests {
         core::iter::from_fn(|| reroute.poll_command(now)).collect()
     }
 
-    /// Runs with nodes that reply as returned by `say`, until done. Returns the commands in order.
+    /// Runs the reroute to its end; `say` gives the nodes' replies. Returns the commands in order.
     fn run(reroute: &mut Reroute, say: impl Fn(Command, Time) -> Option<Answer>) -> Vec<Command> {
         let (mut asked, mut now) = (Vec::new(), ms(0));
         while reroute.phase() != ReroutePhase::Done {

@@ -16,7 +16,6 @@ pub const NO_CHANNEL_TABLES: &str = "this machine has no virtual-channel tables"
 pub struct ChannelSearch {
     /// The machine's names of the rings wanted; empty: all.
     pub rings: Vec<String>,
-    /// Seed of the search.
     pub seed: u64,
     /// Entry changes that a run tries; `None`: the machine's default.
     pub steps: Option<u32>,
@@ -89,13 +88,13 @@ pub struct LinkImbalance {
     pub maximum: f64,
 }
 
-/// A network of a machine whose routers have tables of virtual channels, which are searched by
-/// computation and can be changed while the network runs.
+/// A network of a machine whose routers have tables of virtual channels. A search finds such
+/// tables, and they can be changed while the network runs.
 pub trait TunableChannels: fmt::Debug {
     /// Searches for tables of this network's rings.
     ///
     /// # Errors
-    /// In words, which rings do not exist or cannot be searched, or why no ring has tables.
+    /// Describes which rings do not exist or cannot be searched, or why no ring has tables.
     fn search_channels(&self, wanted: &ChannelSearch) -> Result<FoundChannels, String>;
 
     /// The registers of all routers that hold tables, with their initial values.
@@ -104,8 +103,8 @@ pub trait TunableChannels: fmt::Debug {
     /// The reason why there are no tables.
     fn channel_tables(&self) -> Result<Vec<RegisterValue>, String>;
 
-    /// The register values of a file of tables, from any source, for the rings that it names.
-    /// Diagnostics call it `file`.
+    /// The register values of a file of tables, which may come from any source, for the rings that
+    /// it names. Diagnostics call it `file`.
     ///
     /// # Errors
     /// The mistakes in the file, with their positions. Use [`judge_channels`](Self::judge_channels)
@@ -117,6 +116,6 @@ pub trait TunableChannels: fmt::Debug {
     /// one from `now` to `new`, on the paths of the description.
     ///
     /// # Errors
-    /// In words: the cycle.
+    /// Describes the cycle.
     fn judge_channels(&self, now: &[RegisterValue], new: &[RegisterValue]) -> Result<(), String>;
 }

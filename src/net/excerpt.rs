@@ -24,7 +24,7 @@ pub struct Excerpt {
     marks: Vec<(Range<usize>, usize)>,
 }
 
-/// A line shown.
+/// A line of the excerpt.
 #[derive(Debug)]
 struct Row {
     /// Start of the line in the excerpt.

@@ -1,4 +1,4 @@
-//! Reading the fields of TOML tables: collects all mistakes, none of them fatal.
+//! Reads the fields of TOML tables, and collects all mistakes; none of them is fatal.
 
 use core::ops::{Range, RangeInclusive};
 
@@ -120,7 +120,7 @@ impl Fields {
 
     /// Reports a missing key, with an example of its value.
     pub fn missing(&mut self, section: &Section<'_, '_>, key: &str, example: &str) {
-        // The first line of a section identifies it.
+        // Mark only the start: the first line of a section identifies it.
         let span = section.span();
         self.mistakes.push(
             K::MissingKey

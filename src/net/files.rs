@@ -3,7 +3,7 @@
 use core::fmt;
 use std::rc::Rc;
 
-/// Maps a name in a description to bytes, or a reason in words.
+/// Maps a name in a description to bytes, or to the reason why there are none.
 type Open = dyn Fn(&str) -> Result<Vec<u8>, String>;
 
 /// The files that a description may name; by default none.

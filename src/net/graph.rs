@@ -1,4 +1,4 @@
-//! Nodes and links as a list, for networks that are nothing more.
+//! A network that is only a list of nodes and links.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::settings::Settings;
 use super::{MistakeKind, Mistakes, Place};
 use crate::link::{LaneRate, LinkConfig, LinkStandard};
 
-/// Routers named `r` and their number, NICs named `nic` and theirs, and links that are all alike.
+/// Routers named `r0`, `r1` and so on, NICs named `nic0`, `nic1` and so on, and identical links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
     pub name: String,
@@ -101,8 +101,8 @@ impl Graph {
     }
 }
 
-/// In the `impl` of a [`Network`](crate::net::Network): implements the methods for its nodes and
-/// links by the [`Graph`] in its field `$graph`.
+/// Implements the node and link methods of a [`Network`](crate::net::Network), inside its `impl`,
+/// by the [`Graph`] in its field `$graph`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! of_graph {

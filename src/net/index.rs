@@ -11,7 +11,7 @@ pub struct Joined<Kind> {
     pub kind: Kind,
 }
 
-/// Constant-time lookup of the ports of all nodes. Where two links claim a port, the first counts.
+/// Constant-time lookup of the ports of all nodes. If two links claim a port, the first gets it.
 #[derive(Clone, Debug)]
 pub struct PortIndex<Kind> {
     chip_ports: usize,

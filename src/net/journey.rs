@@ -23,14 +23,14 @@ pub struct Hop {
     pub to: Option<End>,
 }
 
-/// The known end of a path.
+/// Where a packet's path ends, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// At the destination NIC, according to that link.
+    /// At the destination NIC: the last link confirms the arrival.
     Delivered,
     /// Left the last router for the destination NIC, but the link does not confirm the arrival.
     LastLink {
-        /// Whether that link went down since.
+        /// Whether that link has gone down since.
         ended: bool,
     },
     /// At another NIC.
@@ -52,13 +52,12 @@ pub enum Way {
     Endless,
 }
 
-/// The packet to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Followed {
     pub from: NodeRef,
     pub to: NodeRef,
     pub response: bool,
-    /// Identity: distinguishes the packet from others.
+    /// Distinguishes the packet from others.
     pub identity: u64,
     /// Earliest time at which the packet was sent.
     pub not_before_ps: u64,
@@ -150,14 +149,14 @@ impl Peers {
     }
 }
 
-/// The first passage of the packet that entered at `at`.
+/// The packet's earliest passage through port `at`.
 fn passage(packet: Followed, at: End, not_before: u64, seen: &Sightings) -> Option<&Passage> {
     let is_it = |passage: &&Passage| {
         let came = passage.arrived_ps.or(passage.last_ps());
         passage.port == at.port
             && passage.response == packet.response
             && passage.identity.is_none_or(|of| of == packet.identity)
-            // Accept a record without a time: a waiting packet that arrived before the recording.
+            // A packet without a time was already waiting when the recording began: accept it.
             && came.is_none_or(|came| came >= not_before)
     };
     let passages = seen.get(&at.node)?.iter().filter(is_it);

@@ -8,8 +8,8 @@ pub const MAX_DESCRIPTION_BYTES: usize = 8 << 20;
 /// ones are only counted.
 pub const MAX_MISTAKES: usize = 50;
 
-/// Maximum number of chips of a network. The generator makes at most 40,000, and every chip has a
-/// link, whose ids end there too.
+/// Maximum number of chips in a network. The generator makes at most 40,000; every chip has a link,
+/// and link ids end here too.
 pub const MAX_CHIPS: usize = 1 << 16;
 
 /// Largest dilation of a paced clock, in real nanoseconds per emulated one.
@@ -28,7 +28,7 @@ pub enum Effort {
     Exact,
 }
 
-/// Steps of a bounded check: inspections of a packet in a router, and of ports it may leave by.
+/// Steps of a bounded check. A step inspects a packet in a router, or a port that it may leave by.
 pub(crate) const MAX_STEPS: u64 = 150_000_000;
 
 impl Effort {

@@ -21,7 +21,7 @@ use crate::time::Time;
 
 /// Equality of networks of any machines. Implemented for every [`Network`] with `PartialEq`.
 pub trait Same {
-    /// Whether the other is an equal network of the same machine.
+    /// Whether `other` is an equal network of the same machine.
     fn is_same(&self, other: &dyn Network) -> bool;
 }
 
@@ -45,7 +45,7 @@ pub trait Network: Any + fmt::Debug + Same {
     /// The name of a node; `?` if the network does not have it.
     fn node_name(&self, node: NodeRef) -> Cow<'_, str>;
 
-    /// Whether the NICs of this network know the times of their hosts.
+    /// Whether the description has the times of the NICs' hosts.
     fn has_host_times(&self) -> bool {
         false
     }
@@ -59,7 +59,7 @@ pub trait Network: Any + fmt::Debug + Same {
     /// If no link has that id.
     fn ends(&self, link: usize) -> (End, End);
 
-    /// The description, from which [`read`] makes the same network.
+    /// The network's description, from which [`read`] makes an equal network.
     fn write(&self) -> String;
 
     /// Returns the mistakes that `effort` finds, and whether every packet was followed to its
@@ -76,7 +76,7 @@ pub trait Network: Any + fmt::Debug + Same {
         show::plain::dot(self)
     }
 
-    /// A drawing.
+    /// An SVG drawing.
     ///
     /// # Errors
     /// [`TooLarge`] if the drawing would be unreadable.
@@ -171,7 +171,7 @@ pub trait Network: Any + fmt::Debug + Same {
     /// the port; each link has a /31 of 198.18.0.0/15.
     ///
     /// # Errors
-    /// [`PlanError::TooManyLinks`] if the links exceed ids and addresses.
+    /// [`PlanError::TooManyLinks`] if there are more links than ids and addresses.
     fn plan_lines(&self) -> Result<String, PlanError> {
         plan::lines(self)
     }
@@ -194,7 +194,7 @@ impl PartialEq for dyn Network {
 #[derive(Debug)]
 pub struct Read {
     pub network: Box<dyn Network>,
-    /// Whether all packets were followed to their ends: see [`Effort`].
+    /// Whether all packets were followed to their destinations: see [`Effort`].
     pub followed: bool,
 }
 
@@ -213,7 +213,7 @@ pub struct Family {
 }
 
 impl Family {
-    /// The machine of networks `N`.
+    /// The family of networks `N`.
     pub const fn of<N: Describe>() -> Self {
         Self {
             word: N::FAMILY,
@@ -260,8 +260,8 @@ pub fn read(
 ) -> Result<Read, Problems> {
     let text = parsed::text(file, bytes)?;
     let parsed = parsed::parse(file, text)?;
-    // Each family's reader reports the mistakes of the text, so without a known `family` none can
-    // be reported.
+    // Only the reader of a family reports mistakes of the text, so none are reported if the
+    // `family` is unknown.
     let mut fields = super::fields::Fields::default();
     let found = match parsed.table.get_ref().get("family") {
         Some(value) => {

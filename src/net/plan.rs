@@ -36,7 +36,7 @@ pub struct Runtime {
     /// Unit that moves through the stages of a router, where the machine offers a choice. `None`:
     /// packets under a free-running clock, flits under any other.
     pub grain: Option<Grain>,
-    /// When links hand up the phits of a frame, where the machine offers a choice. `None`: whole
+    /// When links pass on the phits of a frame, where the machine offers a choice. `None`: whole
     /// frames under a free-running clock, phits under any other.
     pub cut_through: Option<CutThrough>,
     /// Replaces the network's profile.
@@ -47,7 +47,7 @@ pub struct Runtime {
     pub real_wires: bool,
     /// Whether frames may overtake each other: then links number them at full width.
     pub frames_overtake: bool,
-    /// Lets NICs count the times of their hosts, where the network describes them.
+    /// Makes NICs account for the times of their hosts, where the network describes them.
     pub host: Option<HostUse>,
     /// Seed of everything random in the node.
     pub seed: u64,
@@ -56,7 +56,7 @@ pub struct Runtime {
     pub first_packet: u64,
 }
 
-/// How NICs count the times of their hosts.
+/// How NICs account for the times of their hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostUse {
     /// Replaces the number of processes that issue messages.

@@ -37,7 +37,7 @@ pub trait Describe: Network + Sized {
     /// Why the network cannot be generated.
     fn generate(name: &str) -> Option<Result<Self, String>>;
 
-    /// Mistakes that remain certain when parts of the description could not be read.
+    /// Mistakes that can be found even if parts of the description could not be read.
     fn judge_part(&self) -> Mistakes {
         Mistakes::default()
     }
@@ -47,7 +47,7 @@ pub trait Describe: Network + Sized {
 #[derive(Clone, Debug)]
 pub struct Described<N> {
     pub topology: N,
-    /// Whether all packets were followed to their ends: see [`Effort`].
+    /// Whether all packets were followed to their destinations: see [`Effort`].
     pub followed: bool,
 }
 
@@ -237,7 +237,6 @@ pub trait Ends {
     const EXAMPLES: [&'static str; 2];
     /// An example of a router's link end.
     const EXAMPLE: &'static str;
-    /// Lanes of a link.
     const LANES: Lanes;
     /// The valid ports, for messages.
     const PORTS: &'static str;

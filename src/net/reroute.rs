@@ -56,10 +56,10 @@ pub trait Reroutable {
         ""
     }
 
-    /// Checks that NICs can replace others as in these faults, and that routers can be isolated.
+    /// Checks that these routers can be isolated, and that these NICs can replace others.
     ///
     /// # Errors
-    /// If one of them cannot; the text says why.
+    /// Why one of them cannot.
     fn judge_change(
         &self,
         _isolated: &BTreeSet<u32>,

@@ -8,7 +8,7 @@ use super::limits::MAX_DILATION;
 use super::model::{Clock, Profile};
 use crate::nic::MAX_MEMORY_BYTES;
 
-/// Longest configurable time: a day keeps every sum of picoseconds far below 64 bits.
+/// Longest configurable time: one day, so that sums of picoseconds stay far below 2^64.
 const DAY_MS: u64 = 86_400_000;
 
 /// Settings of all nodes and links of a network.
@@ -22,11 +22,10 @@ pub struct Settings<Own> {
     pub lane_retry_threshold: u32,
     /// Memory of each processor, in bytes.
     pub memory_bytes: u64,
+    /// Milliseconds after which a request without a response times out.
+    pub request_timeout_ms: u64,
     /// Milliseconds without progress after which an output virtual channel counts as dead. Chips
     /// keep it in emulated time, of which less passes under a paced clock.
-    pub request_timeout_ms: u64,
-    /// Milliseconds without progress after which an output virtual channel counts as dead; a
-    /// register in emulated time, of which less passes on a paced clock.
     pub forward_progress_ms: u64,
     /// Milliseconds of silence after which a link between processes is taken down and its traffic
     /// dropped; 0: never.
@@ -40,7 +39,7 @@ pub struct Settings<Own> {
     pub own: Own,
 }
 
-/// Settings that only one machine has, and its defaults of common ones.
+/// Settings that only one machine has, and its defaults of common settings.
 pub trait OwnSettings: Clone + fmt::Debug + Default + PartialEq {
     /// Default [`Settings::give_up_ms`].
     const GIVE_UP_MS: u64;

@@ -31,7 +31,7 @@ pub(crate) fn push(into: &mut String, letter: char) {
     }
 }
 
-/// A value as messages quote it.
+/// A value quoted in a message: shortened and escaped.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'t>(pub &'t str);
 

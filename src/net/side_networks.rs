@@ -17,21 +17,21 @@ pub struct RegisterValue {
 pub struct BarrierPlan {
     /// Registers of all routers, including those that take no part.
     pub registers: Vec<RegisterValue>,
-    /// A summary in one line.
+    /// A one-line summary.
     pub summary: String,
 }
 
 /// A network whose routers carry barriers, and maintenance packets that access registers of other
 /// routers.
 pub trait SideNetworks: fmt::Debug {
-    /// Number of barrier units of the routers, which count from 0.
+    /// Number of barrier units in each router; the first is unit 0.
     fn units(&self) -> u8;
 
     /// Registers of all routers for a barrier of `unit` among NICs, each with its present number,
     /// over the links for which `works` returns true. An empty list of NICs frees the unit.
     ///
     /// # Errors
-    /// The reason in words why this barrier is impossible.
+    /// Why this barrier is impossible.
     fn barrier(
         &self,
         unit: u8,
@@ -40,6 +40,6 @@ pub trait SideNetworks: fmt::Debug {
     ) -> Result<BarrierPlan, String>;
 
     /// A path for maintenance packets between two routers over the links for which `works` returns
-    /// true, in the notation of devices.
+    /// true, in the machine's notation.
     fn way(&self, from: NodeRef, to: NodeRef, works: &dyn Fn(usize) -> bool) -> Option<Vec<i8>>;
 }

@@ -7,8 +7,8 @@ use phitwire_framing::carrier::lanes::{Lanes, Permutation};
 use super::model::Link;
 use super::network::Network;
 
-/// Writes a link of a list, which has these `lanes`; `own` holds its machine's fields, each after a
-/// comma.
+/// Writes a link, whose lanes are `lanes`, as an item of a list. `own` has the machine's fields,
+/// each after a comma.
 pub fn write_link<Rate>(
     out: &mut String,
     network: &impl Network,

@@ -11,7 +11,7 @@ pub const PERMUTATIONS: u64 = 10_000;
 /// A table that can be reproduced.
 #[derive(Debug)]
 pub struct Reproduction {
-    /// Name of the table in commands: the machine's and the table's.
+    /// Name of the table in commands: the machine's name and the table's.
     pub name: &'static str,
     /// Content of the table, in one line.
     pub help: &'static str,

@@ -164,7 +164,6 @@ impl Observation {
     }
 }
 
-/// A reproduced table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// Content of the table, and where the paper prints it.

@@ -23,7 +23,6 @@ pub struct NodeId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
-/// One of the two directions of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the first-named end to the second.
@@ -45,7 +44,7 @@ pub struct LinkSpec {
 }
 
 impl Default for LinkSpec {
-    /// Five metres of cable at 5 ns each, and Ethernet's 1,500 bytes.
+    /// Five metres of cable at 5 ns per metre, and Ethernet's 1,500 bytes.
     fn default() -> Self {
         Self {
             latency: Duration::from_ns(25),
@@ -145,7 +144,7 @@ struct Exit {
     frames: Vec<SentFrame>,
 }
 
-/// A frame under way from one fabric to another, with its time of sending.
+/// A frame in flight from one fabric to another, with its time of sending.
 pub type SentFrame = (Time, Vec<u8>);
 
 /// Called for each frame that a node sends: time, node, port, bytes.
@@ -236,6 +235,8 @@ impl<N: Node> Fabric<N> {
         self.links.len()
     }
 
+    /// The node with this id.
+    ///
     /// # Panics
     /// If there is no such node.
     pub fn node(&self, id: NodeId) -> &N {
@@ -259,8 +260,8 @@ impl<N: Node> Fabric<N> {
         self.tap = Some(tap);
     }
 
-    /// Replaces a node with a new incarnation and returns the old one with its contents. Frames
-    /// under way to the old one reach the new one.
+    /// Replaces a node with a new incarnation and returns the old one with its contents. Frames in
+    /// flight to the old one reach the new one.
     ///
     /// # Panics
     /// If there is no such node, or the new one has another number of ports.
@@ -418,7 +419,7 @@ impl<N: Node> Fabric<N> {
         true
     }
 
-    /// Runs everything due at the next instant. False when nothing will ever happen.
+    /// Runs everything due at the next instant. Returns false if nothing is due at any time.
     ///
     /// # Panics
     /// If a node requests to run at one instant forever.
@@ -499,7 +500,7 @@ impl<N: Node> Fabric<N> {
                 continue;
             }
             let mut sent = false;
-            // Drop frames sent through an unconnected port.
+            // Frames sent through an unconnected port are dropped.
             let joint = self.joints.get_mut(wire as usize);
             let mtu = joint
                 .as_ref()

@@ -13,7 +13,8 @@
 //! instant than they are sent, so the order of nodes within an instant does not matter. That lets a
 //! network be partitioned over threads.
 //!
-//! For networks of thousands of routers, [`direct`] joins the routers phit to phit, without frames.
+//! For networks of thousands of routers, [`direct`] connects the routers phit by phit, without
+//! frames.
 //!
 //! A [`World`] is a fabric made from any machine's [network](crate::net::Network), with traffic and
 //! the checkers of every simulation: credits and packets are conserved on each link and virtual

@@ -11,7 +11,6 @@ use crate::time::{Duration, Time};
 pub struct WireCounters {
     /// Frames put on the wire.
     pub sent: u64,
-    /// Bytes put on the wire.
     pub(crate) sent_bytes: u64,
     /// Frames delivered to the other end.
     pub(crate) delivered: u64,
@@ -114,7 +113,7 @@ impl Wire {
         self.trace
     }
 
-    /// Frames under way, including those held by the impairment but not late copies.
+    /// Frames in flight, including those held by the impairment but not late copies.
     pub(crate) fn in_flight(&self) -> usize {
         self.flight.len() + self.impairment.as_ref().map_or(0, Impairment::held)
     }
@@ -166,7 +165,7 @@ impl Wire {
         self.noise = noise;
     }
 
-    /// Cuts the wire: frames under way and frames sent from now on are lost.
+    /// Cuts the wire: frames in flight and frames sent from now on are lost.
     pub(crate) fn cut(&mut self) {
         self.cut = true;
         self.counters.lost_in_cut += self.in_flight() as u64;
@@ -257,7 +256,7 @@ impl Wire {
         frame
     }
 
-    /// Returns the buffer of a frame that the receiver had no room for.
+    /// Counts a frame that the receiver had no room for, and takes back its buffer.
     pub(crate) fn overrun(&mut self, buffer: Vec<u8>) {
         self.counters.overrun += 1;
         self.recycle(buffer);

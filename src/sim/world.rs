@@ -93,9 +93,9 @@ impl<L: Network> World<L> {
 }
 
 impl<L: Network + ?Sized> World<L> {
-    /// The world of a machine in its own time, whatever the description says about clock and
-    /// profile: the chip's depths, and a clock of which each nanosecond is one of the machine.
-    /// `wires` has the travel time of frames on each link.
+    /// The world of a machine in the machine's own time, regardless of the description's clock and
+    /// profile: with the chip's depths, and a clock that counts the machine's nanoseconds. `wires`
+    /// has the travel time of frames on each link.
     ///
     /// # Errors
     /// See [`WorldError`].
@@ -106,7 +106,8 @@ impl<L: Network + ?Sized> World<L> {
         Self::with_hosts(topology, seed, wires, None)
     }
 
-    /// The same; NICs count the times of their hosts, as `host` says.
+    /// Like [`of_machine`](Self::of_machine), but NICs account for the times of their hosts as in
+    /// `host`.
     ///
     /// # Errors
     /// See [`WorldError`].

@@ -6,8 +6,8 @@
 //! such as the number that its NIC gave it. A router without a watch performs one test per packet
 //! and stage.
 //!
-//! A [`Watch`] is bounded: the oldest unfetched passages are dropped. Machines name their stages
-//! and the [`Place`]s where packets wait.
+//! A [`Watch`] is bounded: it drops the oldest passages. Machines name their stages and the
+//! [`Place`]s where packets wait.
 
 mod outlook;
 mod passage;
@@ -56,7 +56,8 @@ pub trait Tracing {
     /// Watches the packets of `flow`, at most until `until`. Earlier records are dropped.
     fn watch(&mut self, now: Time, flow: Flow, until: Time);
 
-    /// The records of packets with `identity`, or of all packets. Reading does not remove them.
+    /// The records of packets with `identity` or without one, or of all packets. Reading does not
+    /// remove them.
     fn watched(&mut self, now: Time, identity: Option<u64>) -> Watched;
 
     /// From now on keeps only packets with `identity` or without one, and drops other records.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A packet's passage through a router. Times are picoseconds of the router's clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passage {
-    /// Distinguishes it from others of its flow, if the router saw it.
+    /// Distinguishes the packet from others of its flow, if the router saw its identity.
     pub identity: Option<u64>,
     /// Whether the packet is a response.
     pub response: bool,
@@ -32,7 +32,6 @@ pub struct Passage {
 /// A stage that a packet has left.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// Name of the stage.
     pub stage: Cow<'static, str>,
     /// When the header left it.
     pub left_ps: u64,
@@ -78,11 +77,11 @@ pub struct Departure {
     pub port: u8,
     /// The output virtual channel.
     pub vc: u8,
-    /// Units that the link had resent so far.
+    /// Units that the link had resent when it was first checked after the departure.
     pub resent_before: Option<u64>,
     /// Units resent since the packet left, until everything sent was acknowledged, or until now.
     pub resent: Option<u64>,
-    /// Whether everything sent by then was acknowledged: the packet has arrived.
+    /// Whether the link has since acknowledged everything it sent: the packet has arrived.
     pub acknowledged: bool,
     /// Whether the link went down before that: packets in flight are lost.
     #[serde(default)]

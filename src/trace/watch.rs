@@ -54,7 +54,7 @@ struct Open {
 /// A cycle clock: start of its first cycle and cycle time, in picoseconds.
 type CycleClock = (u64, u64);
 
-/// The records of a watch. Boxed, and absent without one.
+/// A watch of a flow, with its records.
 #[derive(Clone, Debug)]
 pub struct Watch {
     flow: Flow,
@@ -64,8 +64,7 @@ pub struct Watch {
     arrivals: BTreeMap<u32, VecDeque<(u64, u32)>>,
     open: VecDeque<Open>,
     done: VecDeque<Passage>,
-    /// Number of passages at the end of `done` that start with the first whose link owes an
-    /// acknowledgement.
+    /// Number of passages at the end of `done`, from the first whose link owes an acknowledgement.
     unsettled: usize,
     dropped: u64,
     /// Whether the first passages are kept instead of the last.
@@ -197,7 +196,7 @@ impl Watch {
         });
     }
 
-    /// Sets the identity of a followed packet, which arrives after its header.
+    /// Sets the identity of a followed packet, which the router learns after the header.
     pub fn identify(&mut self, place: Place, key: u64, identity: u64) {
         if let Some(index) = self.find(place, key) {
             self.open[index].passage.identity.get_or_insert(identity);

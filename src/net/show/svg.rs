@@ -40,8 +40,8 @@ impl Svg {
         let _ = writeln!(self.0, "{tag}");
     }
 
-    /// Marks the output of `draw` as the links of these numbers, so that viewers of a live network
-    /// can find them.
+    /// Marks the output of `draw` as the links with these numbers, so that viewers of a live
+    /// network can find them.
     pub fn links(
         &mut self,
         numbers: impl IntoIterator<Item = usize>,
@@ -57,8 +57,8 @@ impl Svg {
         self.group("node", "nodes", names, draw);
     }
 
-    /// Marks the output of `draw` as the drawing's `title` or `legend`. Pages with a title and
-    /// legend of their own omit it.
+    /// Marks the output of `draw` as the drawing's `title` or `legend`, so that pages with their
+    /// own can leave it out.
     pub fn part(&mut self, class: &str, draw: impl FnOnce(&mut Self)) {
         self.tag(format_args!("<g class=\"{class}\">"));
         draw(self);
@@ -84,8 +84,8 @@ impl Svg {
         ));
     }
 
-    /// A box around (x, y) with centred lines of text: the distance of each below (x, y), its size,
-    /// colour and words.
+    /// A box around (x, y) with centred lines of text. Each line has its distance below (x, y),
+    /// size, colour and words.
     pub fn block(
         &mut self,
         (x, y): Point,
@@ -110,7 +110,7 @@ impl Svg {
         self.tag(format_args!("<path d=\"{path}\" {style}/>"));
     }
 
-    /// A text; nothing if empty.
+    /// A text; draws nothing if it is empty.
     pub fn text(&mut self, x: f64, y: f64, anchor: &str, size: f64, colour: &str, words: &str) {
         if !words.is_empty() {
             self.tag(format_args!(
@@ -121,7 +121,7 @@ impl Svg {
         }
     }
 
-    /// A text on top of lines.
+    /// A text with a white halo, to be readable on top of lines.
     pub fn haloed(&mut self, x: f64, y: f64, anchor: &str, colour: &str, words: &str) {
         self.tag(format_args!(
             "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-size=\"10.5\" \

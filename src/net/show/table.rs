@@ -46,7 +46,7 @@ impl<'h> Table<'h> {
         }
     }
 
-    /// Appends the table, the number of `all` rows not shown, and an empty line.
+    /// Appends the table, the number of rows not shown (of `all`), and an empty line.
     pub fn write_of(&self, out: &mut String, all: usize, what: &str) {
         self.write(out);
         if all > self.rows.len() {
@@ -66,8 +66,8 @@ pub fn or_dash(text: impl Display) -> String {
     }
 }
 
-/// A table of the first `most` links, which have these `lanes`. The machine's own columns, headed
-/// `own`, are between ends and cable.
+/// Appends a table of the first `most` links, whose lanes are `lanes`. The machine's own columns,
+/// headed `own`, are between ends and cable.
 pub fn links<Rate, const N: usize>(
     out: &mut String,
     network: &impl Network,

@@ -12,7 +12,7 @@ use crate::net::NodeRef;
 /// The router of a machine with direct links.
 pub(super) type DirectRouterOf<M> = <<M as CycleModel>::Direct as DirectModel<M>>::Router;
 
-/// A machine's properties of its links, by link number.
+/// The latency and wiring of a machine's links, by link number.
 pub trait DirectLinks<M: CycleModel> {
     /// Latency of a link in cycles.
     ///
@@ -27,7 +27,8 @@ pub trait DirectLinks<M: CycleModel> {
     }
 }
 
-/// Cycles of a window and of the longest link, and windows between two mail exchanges.
+/// Cycles of a window (`window`) and of the longest link (`longest`), and windows between two mail
+/// exchanges (`round`).
 #[derive(Clone, Copy, Debug)]
 pub struct Windows {
     pub window: u32,
@@ -35,7 +36,7 @@ pub struct Windows {
     pub round: u32,
 }
 
-/// The partitions of a network of these terminals and routers, which are sorted by chip number.
+/// Builds the partitions of a network from its routers, sorted by chip number, and its terminals.
 ///
 /// # Errors
 /// [`ConfigError::Topology`].
@@ -56,7 +57,7 @@ pub fn direct<M: CycleModel>(
         })
         .collect();
     let mut ends: Vec<_> = ends(network).collect();
-    // Sorted, so that the slots that a node writes lie together.
+    // Sort, so that the slots that one node writes are adjacent.
     ends.sort_unstable();
     for (end, other, link) in ends {
         let cycles = links.cycles(link)?;

@@ -11,7 +11,7 @@ use super::summary::{Section, Summary};
 
 pub struct ByteParts {
     parts: Vec<Box<dyn Part>>,
-    /// Why the parts no longer run.
+    /// Why the parts have stopped.
     failure: Option<MailError>,
 }
 
@@ -72,10 +72,10 @@ impl Parts for ByteParts {
 struct Member<'a> {
     number: usize,
     part: &'a mut dyn Part,
-    /// For the mail that the part writes next; changes places with the one in the mailbox.
+    /// Buffer for the part's next mail; swapped with the one in the mailbox.
     buffer: Vec<u8>,
     mailboxes: &'a Mailboxes<Vec<u8>>,
-    /// The first mail that was rejected. No part runs on after it, because the results would be
+    /// The error of the first rejected mail. All parts stop then, because the results would be
     /// wrong.
     failure: &'a OnceLock<MailError>,
 }

@@ -17,37 +17,32 @@ pub enum Violation {
         /// Phits found in routers and on links.
         inside: u64,
     },
-    /// Credits of a link and virtual channel are neither at the sender nor explained by phits and
-    /// credits under way.
+    /// Credits of a link and virtual channel are neither at the sender nor accounted for by phits
+    /// and credits in flight.
     Credits {
         /// Part and slot of the sending end.
         end: (u32, u32),
         vc: u8,
-        /// Credits, with phits and credits that stand for them.
+        /// Credits at the sender, plus those that phits and returning credits account for.
         found: u64,
-        /// The correct value.
+        /// The expected number.
         of: u32,
     },
-    /// Phits arrived for a full input queue.
+    /// Phits arrived at a full input queue.
     Overflow(u64),
     /// Packets did not arrive exactly once: their number or the sum of their keys differs.
-    Deliveries {
-        /// Packets sent.
-        sent: u64,
-        /// Packets that arrived.
-        arrived: u64,
-    },
+    Deliveries { sent: u64, arrived: u64 },
     /// Packets arrived with contents that were not sent.
     Damaged(u64),
-    /// Messages were under way for so long that their packets' birth bits mean a later cycle:
-    /// reported latencies are too low.
+    /// Messages took so long that the birth bits of their packets wrapped around: reported
+    /// latencies are too low.
     Misdated {
         /// Birth bits that a packet carries.
         bits: u32,
     },
     /// Packets arrived at the wrong processor.
     Misrouted(u64),
-    /// Requests overtook earlier ones of the same source, destination and hash bits.
+    /// Requests overtook earlier ones with the same source, destination and hash bits.
     Overtaken(u64),
     /// Packets that arrived from above would have left upwards or sideways.
     UpDown(u64),
@@ -59,12 +54,7 @@ pub enum Violation {
     /// An encoded link violates an invariant at rest.
     Link(crate::sim::check::Violation),
     /// Packets were still in the network long after the sources had stopped.
-    Starved {
-        /// Phits left.
-        phits: u64,
-        /// Cycles waited.
-        cycles: u64,
-    },
+    Starved { phits: u64, cycles: u64 },
 }
 
 impl fmt::Display for Violation {
@@ -117,9 +107,9 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Checks that on every link and virtual channel each credit is at the sender, stands for a phit
-/// under way or queued, or is on its way back. `ends` are all ends of the network, with `vcs`
-/// virtual channels of `of` credits each unless an end says otherwise.
+/// Checks that on every link and virtual channel each credit is at the sender, stands for a phit in
+/// flight or queued, or is on its way back. `ends` are all ends of the network, with `vcs` virtual
+/// channels of `of` credits each, unless the `places` of an end say otherwise.
 pub(crate) fn check_credits(
     ends: &[EndAccount],
     vcs: usize,

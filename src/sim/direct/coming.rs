@@ -75,7 +75,7 @@ impl<L: Lanes> Coming<L> {
         found.into_iter().map(|(_, phit)| phit).collect()
     }
 
-    /// The credits that arrive there.
+    /// The credits that arrive at the lanes of a link end.
     pub(crate) fn credits(&self, slots: Range<u32>) -> impl Iterator<Item = L::Credits> {
         self.of(slots).iter().map(|entry| entry.arrivals.credits)
     }

@@ -91,7 +91,7 @@ impl Default for Traffic {
 pub enum Warmup {
     /// Until mean latency and accepted load settle, up to a limit.
     Converge {
-        /// Most cycles.
+        /// Maximum number of cycles.
         limit: u64,
     },
     /// A fixed number of cycles.
@@ -105,7 +105,6 @@ pub struct Config {
     pub seed: u64,
     pub traffic: Traffic,
     pub warmup: Warmup,
-    /// Cycles of the measurement.
     pub measure_cycles: u64,
     /// An unsettled measurement is repeated with twice the length, up to this length. The earlier
     /// measurement then counts as warm-up.
@@ -166,7 +165,7 @@ pub enum ConfigError {
          --links"
     )]
     TracedEncoded,
-    /// Encoded links did not come up within a second.
+    /// Encoded links did not come up in time.
     #[error("not all links came up within a second of virtual time: reduce the impairment")]
     LinksDown,
     /// A part did not accept the mail of another while links came up.
@@ -190,7 +189,7 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Checks what does not depend on a topology, for messages of at most `most` bytes.
+    /// Checks the parts that do not depend on a topology, for messages of at most `most` bytes.
     ///
     /// # Errors
     /// The first error found.

@@ -18,7 +18,7 @@ use crate::trace::{Passage, Watch};
 /// Windows that the terminal calendar covers; a terminal due later is checked again at its end.
 const CALENDAR_WINDOWS: u64 = 1024;
 
-/// Chips and terminals whose links hand phits over.
+/// A part whose links pass phits directly, not in frames.
 #[derive(Debug)]
 pub struct DirectPart<M: CycleModel> {
     number: u32,
@@ -34,12 +34,12 @@ pub struct DirectPart<M: CycleModel> {
     /// Windows between two mail exchanges.
     round: u64,
     addresses: Addresses,
-    /// What routers recorded: see [`Records`](super::summary::Records).
+    /// Records of the routers: see [`Records`](super::summary::Records).
     records: Vec<(u32, Vec<Passage>, u64)>,
 }
 
 impl<M: CycleModel> DirectPart<M> {
-    /// Part `number` of `count` that exchange mail after every `round` windows.
+    /// Part `number` of `count`, which exchange mail every `round` windows.
     pub(super) fn new(
         number: u32,
         (chips, routers): (Vec<u32>, Vec<DirectRouterOf<M>>),
@@ -116,7 +116,7 @@ impl<M: CycleModel> DirectPart<M> {
         }
     }
 
-    /// Enters every terminal for the window of its next packet.
+    /// Enters every terminal in the calendar for the window of its next packet.
     fn schedule_all(&mut self) {
         for index in 0..self.endpoints.terminals.len() {
             let birth = self.endpoints.terminals[index].common().source.head().birth;
@@ -124,8 +124,8 @@ impl<M: CycleModel> DirectPart<M> {
         }
     }
 
-    /// Enters a terminal for the window of `cycle`, unless it is entered for that or an earlier
-    /// one.
+    /// Enters a terminal in the calendar for the window of `cycle`, unless it is already entered
+    /// for that window or an earlier one.
     fn schedule(&mut self, index: usize, cycle: u64) {
         if cycle == NEVER {
             return;
@@ -151,7 +151,7 @@ impl<M: CycleModel> DirectPart<M> {
         }
     }
 
-    /// Sets whether the link at an end that is here accepts packets from now on.
+    /// Sets whether the link at `end` accepts packets from now on. Ignores ends of other parts.
     fn set_link(&mut self, end: EndName, up: bool) {
         match end {
             EndName::Port(chip, port) => {
@@ -178,7 +178,7 @@ impl<M: CycleModel> DirectPart<M> {
         self.exchange.phits() + in_chips
     }
 
-    /// Keeps what routers recorded of the packets that they watched.
+    /// Takes the routers' records of the watched packets.
     fn end_watch(&mut self) {
         for (&chip, router) in self.chips.iter().zip(&mut self.routers) {
             if let Some(watch) = router.watch().and_then(Option::take) {

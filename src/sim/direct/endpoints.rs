@@ -1,4 +1,4 @@
-//! Sources and sinks of a part, whatever its links are.
+//! Sources and sinks of a part, for any kind of links.
 
 use super::model::{CycleModel, Terminal as _};
 use super::part::Command;
@@ -8,7 +8,7 @@ use super::summary::{
     Census, Loads, Records, Results, Section, Summary, TerminalName, TerminalSums,
 };
 
-/// Maximum number of packets checked in one source's queue.
+/// Maximum number of waiting packets counted per source.
 const MOST_WAITING: u64 = 1 << 20;
 
 /// The terminals of a part, with the state that they share.

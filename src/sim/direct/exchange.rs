@@ -1,11 +1,11 @@
-//! Contents of the links: what arrives at every lane of a port in one window.
+//! Contents of the links: the arrivals at every lane of a port in one window.
 //!
-//! A window is as long as the shortest link takes. Whatever is sent over such a link in one window
-//! arrives in the next one, in the cycle of the same number. One set of slots is read while the
-//! other is written, so the order in which nodes run a window does not matter. A port behind a
-//! longer link, or in another [part](super::DirectPart), has a ghost slot here; at the end of
-//! the window its content is packed and kept until the window in which it arrives, so only data
-//! under way takes memory.
+//! A window is as long as the shortest link takes. Phits and credits sent over such a link in one
+//! window arrive in the next one, in the cycle of the same number. One set of slots is read while
+//! the other is written, so the order in which nodes run a window does not matter. A port behind a
+//! longer link, or in another [part](super::DirectPart), has a ghost slot here; at the end of the
+//! window its content is packed and kept until the window in which it arrives, so only data in
+//! flight takes memory.
 
 use core::ops::Range;
 
@@ -15,7 +15,7 @@ use super::coming::Coming;
 use super::model::Lanes;
 use crate::kit::bits;
 
-/// What one link end receives in a window; its phits are stored separately.
+/// Arrivals at one link end in a window; the phits are stored separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrivals<L: Lanes> {
     /// Cycles of the window in which a phit arrives, as a bit mask.
@@ -26,7 +26,7 @@ pub struct Arrivals<L: Lanes> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// A chip of this partition, by number, and its port.
+    /// A chip of this partition, by number, and one of its lanes.
     Chip(usize, usize),
     /// A terminal of this partition, by number.
     Terminal(usize),
@@ -40,7 +40,7 @@ pub struct Set<L: Lanes> {
     pub arrivals: Vec<Arrivals<L>>,
     /// A window's worth of phits per slot.
     pub phits: Vec<L::Phit>,
-    /// Ports of each chip at which something arrives.
+    /// Lanes of each chip at which something arrives.
     pub chip_ports: Vec<u64>,
     pub(crate) due_chips: Bits,
     pub(crate) due_terminals: Bits,
@@ -156,7 +156,7 @@ impl<L: Lanes> Exchange<L> {
         }
     }
 
-    /// Prefetches what arrives at a chip.
+    /// Prefetches the arrivals at a chip.
     #[inline]
     pub fn fetch(&self, chip: usize) {
         let first = chip * L::CHIP_LANES;
@@ -240,7 +240,7 @@ impl<L: Lanes> Exchange<L> {
         }
     }
 
-    /// Ends a window: swaps the sets, and puts what goes to other partitions into `out`.
+    /// Ends a window: swaps the sets, and puts the arrivals for other partitions into `out`.
     pub(crate) fn turn(&mut self, out: &mut [Batch<L>]) {
         let window = self.window;
         let first = self.own_slots();
@@ -270,7 +270,7 @@ impl<L: Lanes> Exchange<L> {
                     &mut out[partition as usize]
                 };
                 batch.slots.push((at, to, arrivals));
-                // The cycles in which the phits were written: those of this part before the delay.
+                // The cycles of this half before the delay: the phits are stored by these.
                 let sent = match part {
                     0 => cycles[0] >> by,
                     _ => cycles[1] << (window - by),
@@ -285,7 +285,7 @@ impl<L: Lanes> Exchange<L> {
         self.take_due();
     }
 
-    /// Unpacks what arrives in the window to be read next.
+    /// Unpacks the arrivals of the window to be read next.
     fn take_due(&mut self) {
         let later = self.later.len() as u64;
         let slot = (self.now % later) as usize;
@@ -323,7 +323,7 @@ impl<L: Lanes> Exchange<L> {
         }
     }
 
-    /// Takes what another partition sent in the windows that have just ended.
+    /// Takes the arrivals that another partition sent in the windows that have just ended.
     pub(crate) fn receive(&mut self, batch: &mut Batch<L>) {
         let mut from = 0;
         for &(window, slot, arrivals) in &batch.slots {
@@ -343,12 +343,12 @@ impl<L: Lanes> Exchange<L> {
         batch.phits.clear();
     }
 
-    /// Whether this is the slot of a link end here.
+    /// Whether the slot belongs to a link end of this partition.
     pub(super) fn owns(&self, slot: u32) -> bool {
         (slot as usize) < self.own_slots()
     }
 
-    /// Whether mail for this window can come now.
+    /// Whether mail may have arrivals for this window.
     pub(super) fn awaits(&self, window: u64) -> bool {
         let later = self.later.len() as u64;
         window
@@ -363,7 +363,7 @@ impl<L: Lanes> Exchange<L> {
         read.map(u64::from).sum::<u64>() + later.sum::<u64>()
     }
 
-    /// Everything on links.
+    /// All phits and credits on links, for the checkers.
     pub(crate) fn coming(&self) -> Coming<L> {
         let mut coming = Coming::new();
         for (slot, &arrivals) in self.read.arrivals.iter().enumerate() {

@@ -3,7 +3,7 @@
 use super::mailboxes::Mailboxes;
 use super::part::LocalPart;
 
-/// A running part. Its executor depends neither on the machine nor on the form of the mail.
+/// A running part, for executors that know neither the machine nor the form of the mail.
 pub trait Worker: Send {
     /// Runs the windows up to mail exchange number `window`, and publishes mail for the others.
     fn run_window(&mut self, window: u64);
@@ -20,7 +20,7 @@ pub trait Executor {
     fn run(&mut self, workers: Vec<Box<dyn Worker + '_>>, windows: u64);
 }
 
-/// One part after the other, without threads.
+/// Runs one part after the other, without threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Serial;
 

@@ -7,11 +7,10 @@ use super::config::ConfigError;
 use crate::net::{End, Network, NodeRef};
 use crate::time::Duration;
 
-/// The longest time, in seconds; the sum of two still fits.
+/// Longest time in a fault, in seconds; the sum of two still fits.
 const MOST_S: u64 = 1_000_000;
 const PS_PER_S: u64 = 1_000_000_000_000;
 
-/// The broken part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Broken {
     Link(u32),
@@ -23,9 +22,9 @@ pub enum Broken {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub(crate) what: Broken,
-    /// When, from the start of the run.
+    /// Time of the fault, from the start of the run.
     pub(crate) at: Duration,
-    /// For how long; `None`: permanently.
+    /// Duration of the fault; `None`: permanent.
     pub(crate) lasts: Option<Duration>,
 }
 

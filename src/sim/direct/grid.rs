@@ -21,8 +21,8 @@ pub enum GridPattern {
     Rotation,
     /// The mirror image: `b[i] = k[i] - 1 - a[i]`.
     Complement,
-    /// Along every ring as far as the opposite direction is still longer: `b[i] = a[i] +
-    /// ceil(k[i]/2) - 1` modulo `k[i]` (BookSim's tornado).
+    /// Just under half-way around every ring: `b[i] = a[i] + ceil(k[i]/2) - 1` modulo `k[i]`
+    /// (BookSim's tornado).
     Tornado,
     /// Half-way around every ring: `b[i] = a[i] + floor(k[i]/2)` modulo `k[i]`.
     Opposite,
@@ -279,7 +279,7 @@ mod tests {
             (P::Opposite, [1, 2, 6], [5, 6, 2]),
             // 011 010 001 backwards is 100 010 110.
             (P::BitReverse, [1, 2, 3], [6, 2, 4]),
-            // To the left by one: 110 100 010.
+            // Rotated left by one: 110 100 010.
             (P::Shuffle, [1, 2, 3], [2, 4, 6]),
             (P::Shuffle, [0, 0, 4], [1, 0, 0]),
         ] {
@@ -307,7 +307,8 @@ mod tests {
             assert_eq!(silent + list.len(), 512);
             silent
         };
-        // Where two coordinates or all three are equal, numbers are palindromes, or all bits equal.
+        // Silent if two or all three coordinates are equal, or the bits are a palindrome or all
+        // equal.
         assert_eq!(
             GridPattern::ALL.map(silent),
             [64, 64, 8, 0, 0, 0, 32, 2],
@@ -317,7 +318,7 @@ mod tests {
 
     #[test]
     fn places_without_a_participant_get_and_send_nothing() {
-        // A row of three of the four positions, not in the order of their coordinates.
+        // Three processors in a row of four positions, not in the order of their coordinates.
         let grid = Grid::new([4], [[2], [0], [1]]);
         let rule = |participants, slices| {
             let rule = grid.rule(GridPattern::Complement, participants, slices);
@@ -326,9 +327,9 @@ mod tests {
                 _ => panic!("a destination list per processor"),
             }
         };
-        // 2 sends to 1 and 1 to 2; the partner of 0 is missing.
+        // Position 2 sends to 1 and 1 to 2; 3, the partner of 0, is empty.
         assert_eq!(rule(3, 1), (vec![0, 1, 1, 2], vec![2, 0]));
-        // 1 takes no part. It still has a list: the caller decides whether it sends.
+        // Position 1 takes no part but still has a list: the caller decides whether it sends.
         assert_eq!(rule(2, 1), (vec![0, 0, 0, 1], vec![0]));
         assert_eq!(rule(3, 2).0, [0, 1, 1, 2, 3, 3, 4]);
         let wrong = grid.rule(GridPattern::Transpose, 3, 1).unwrap_err();

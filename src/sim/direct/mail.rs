@@ -1,8 +1,8 @@
 //! Mail between parts as bytes.
 //!
-//! For parts that share no memory. A mail holds everything that one part sends to another between
-//! two exchanges. It is sent even if it has no entries, so that a lost mail is detected. All
-//! numbers are little-endian:
+//! Parts that share no memory exchange such mail. A mail holds everything that one part sends to
+//! another between two exchanges. It is sent even without entries, so that a lost mail is detected.
+//! All numbers are little-endian:
 //!
 //! | bytes | contents |
 //! |---|---|
@@ -15,10 +15,10 @@
 //! | 32- | entries |
 //! | last 8 | [hash](TraceHash) of all bytes before |
 //!
-//! An entry of [`Kind::Phits`] is a slot (4), its window (8), a mask of the window's cycles in
-//! which a phit arrives (8), the machine's credits, and the phits in cycle order. One of
-//! [`Kind::Frames`] is a link (4), 1 if the frames go to its second end, else 0 (1), the number of
-//! frames (4), and for each the time of sending in ps (8), its length (2) and its bytes.
+//! An entry of [`Kind::Phits`] is a slot (4 bytes), its window (8), a mask of the window's cycles
+//! in which a phit arrives (8), the machine's credits, and the phits in cycle order. An entry of
+//! [`Kind::Frames`] is a link (4), 1 if the frames go to its end B and otherwise 0 (1), the number
+//! of frames (4), and for each the time of sending in ps (8), its length (2) and its bytes.
 
 use thiserror::Error;
 
@@ -31,7 +31,7 @@ const MAGIC: [u8; 4] = [b'P', b'W', b'M', VERSION];
 const HEADER_BYTES: usize = 32;
 const HASH_BYTES: usize = 8;
 
-/// What a mail carries.
+/// Kind of the contents of a mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -105,7 +105,7 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// For part `own` of `count`.
+    /// The addresses of part `own` of `count`.
     pub(super) fn new(own: u32, count: usize) -> Self {
         Self {
             own,
@@ -128,10 +128,10 @@ impl Addresses {
         }
     }
 
-    /// The address of the mail of part number `from`, which is taken once.
+    /// The address that mail from part number `from` must have. Mail is taken once per exchange.
     ///
     /// # Errors
-    /// If it has been taken, or the one before has not, or there is no such part.
+    /// If this mail has been taken, or the previous one has not, or there is no part `from`.
     pub(super) fn from(&self, from: usize) -> Result<Address, MailError> {
         let address = Address {
             from: from as u32,
@@ -146,7 +146,7 @@ impl Addresses {
         }
     }
 
-    /// Remembers that the mail of part number `from` has been taken.
+    /// Records that the mail of part number `from` has been taken.
     pub(super) fn took(&mut self, from: usize) {
         self.taken[from] = self.exchange;
     }
@@ -189,7 +189,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Corrects the hash of a changed mail, which makes it a forged one.
+/// Corrects the hash of a changed mail, for tests that forge mail.
 #[cfg(any(test, feature = "testing"))]
 pub fn seal(mail: &mut [u8]) {
     if let Some((signed, hashed)) = mail.split_last_chunk_mut::<HASH_BYTES>() {
@@ -203,7 +203,7 @@ fn hash(bytes: &[u8]) -> u64 {
     hash.value()
 }
 
-/// Reads the entries of a mail.
+/// Reads the entries of a mail. Reading beyond the end fails with [`MailError::Entries`].
 #[derive(Clone, Debug)]
 pub struct Reader<'a>(&'a [u8]);
 
@@ -273,26 +273,18 @@ impl<'a> Reader<'a> {
         Ok(*bytes)
     }
 
-    /// # Errors
-    /// If there are fewer bytes.
     pub fn u8(&mut self) -> Result<u8, MailError> {
         self.take().map(u8::from_le_bytes)
     }
 
-    /// # Errors
-    /// If there are fewer bytes.
     pub fn u16(&mut self) -> Result<u16, MailError> {
         self.take().map(u16::from_le_bytes)
     }
 
-    /// # Errors
-    /// If there are fewer bytes.
     pub fn u32(&mut self) -> Result<u32, MailError> {
         self.take().map(u32::from_le_bytes)
     }
 
-    /// # Errors
-    /// If there are fewer bytes.
     pub fn u64(&mut self) -> Result<u64, MailError> {
         self.take().map(u64::from_le_bytes)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-/// For every pair of parts two boxes, which alternate, so that one barrier per window is enough: a
+/// Two boxes for every pair of parts. They alternate, so that one barrier per window is enough: a
 /// part already in the next window writes into the other box.
 pub(super) struct Mailboxes<M> {
     boxes: Vec<[Mutex<M>; 2]>,

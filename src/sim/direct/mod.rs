@@ -1,20 +1,20 @@
-//! Virtual time at scale: the routers' own cores, joined phit to phit.
+//! Virtual time at scale: the cores of routers, connected phit by phit.
 //!
-//! A [`Simulation`] runs a network cycle by cycle. If the machine has a [`DirectModel`], links hand
-//! phits and credits over after a fixed number of cycles, without frames and bytes and without
-//! loss. Or links are encoded: complete link control blocks whose frames may be impaired. The
+//! A [`Simulation`] runs a network cycle by cycle. Direct links, on machines with a
+//! [`DirectModel`], pass on phits and credits after a fixed number of cycles, without frames, bytes
+//! or loss. Encoded links have complete link control blocks, whose frames may be impaired. The
 //! routers are the ones that processes run. Processors are open-loop sources and sinks of synthetic
 //! [`Traffic`].
 //!
 //! # Windows
 //!
-//! The network runs in *windows* as long as the shortest link. What is sent in one window arrives
-//! in the next, in the cycle of the same number, or later over a longer link, so within a window no
-//! node affects another. Each node therefore runs a whole window while it is in the cache, nodes
-//! can run in any order, and a network can be cut into [`Part`]s that run concurrently and exchange
-//! mail between windows. An [`Executor`] runs them; [`Serial`] does so
-//! without threads. Parts that share no memory exchange bytes ([`mail`], [`byte_parts`]).
-//! The trace of a run depends only on topology and configuration.
+//! The network runs in *windows* as long as the latency of the shortest link. Phits sent in one
+//! window arrive in the next, in the cycle of the same number, or later over a longer link, so
+//! within a window no node affects another. Each node therefore runs a whole window while it is in
+//! the cache, nodes can run in any order, and a network can be cut into [`Part`]s that run
+//! concurrently and exchange mail between windows. An [`Executor`] runs them; [`Serial`] does so
+//! without threads. Parts that share no memory exchange bytes ([`mail`], [`byte_parts`]). The trace
+//! of a run depends only on topology and configuration.
 //!
 //! Idle nodes are skipped: bit masks and a calendar name the busy ones.
 //!

@@ -3,7 +3,7 @@
 //! in a cycle.
 //!
 //! A [`CycleModel`] simulates a machine over encoded links. A machine that also models direct
-//! links, which hand phits over, names that model as its [`DirectModel`]; others use
+//! links, which pass phits without frames, names that model as its [`DirectModel`]; others use
 //! [`NoDirectLinks`].
 
 use core::fmt::Debug;
@@ -27,16 +27,15 @@ use crate::node::{Node, PortId};
 use crate::time::Duration;
 use crate::trace::Watch;
 
-/// A port without a link.
+/// The slot of a port without a link.
 pub const NO_SLOT: u32 = u32::MAX;
 
-/// The description of the options of a machine that has none.
+/// The options in the results of a machine that has no options.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct NoOptions {}
 
 /// How the networks of a machine are simulated.
 pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
-    /// Description of a network.
     type Topology: Network;
     /// Options specific to this machine.
     type Options: Clone + Debug + Default + Eq + Send + Sync;
@@ -44,7 +43,6 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     type About: Serialize + JsonSchema;
     /// State with which a partition's terminals build and parse packets.
     type Format: Clone + Debug + Send;
-    /// A packet to be sent.
     type Packet: Debug + Send;
     /// The part of a request that a terminal keeps until it sends the reply.
     type Reply: Debug + Send;
@@ -52,7 +50,6 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     type Terminal: Terminal<Self>;
     /// A router with encoded links.
     type Router: Node + Send;
-    /// One end of an encoded link.
     type End: NodeLink;
     /// Reassembles packets that reach a terminal over an encoded link.
     type Assemblies: Debug + Default + Send;
@@ -61,7 +58,7 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
 
     /// Ports per chip, at most 64.
     const PORTS: usize;
-    /// Time of a cycle.
+    /// Cycle time.
     const CYCLE: Duration;
     /// Names of the kinds of links between routers in reports.
     const LINK_KINDS: &'static [&'static str];
@@ -69,7 +66,8 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     const MAX_MESSAGE_BYTES: u8;
     /// Default message size in bytes.
     const MESSAGE_BYTES: u8;
-    /// Bits of its birth cycle that a packet carries; one under way for longer is dated wrongly.
+    /// Bits of the birth cycle that a packet carries. A packet in flight for longer has a wrong
+    /// latency.
     const BIRTH_BITS: u32;
     /// Names in reports of the stages of [`ChipView`], at most three.
     const STAGES: &'static [&'static str] = &["input queues", "row buffers", "column buffers"];
@@ -79,8 +77,8 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     /// Describes the options, for people and programs that read results.
     fn about(options: &Self::Options) -> Self::About;
     /// The highest load of this traffic at which every source can be served, as a fraction of a
-    /// port's rate: above it some link would be overloaded, whatever queues and arbiters do. `None`
-    /// where that is not computed.
+    /// port's rate: above it some link would be overloaded, regardless of queues and arbiters.
+    /// `None` if that is not computed.
     ///
     /// # Errors
     /// See [`ConfigError`].
@@ -96,8 +94,8 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     fn message_phits(traffic: &Traffic) -> usize;
     /// Number of the terminal at a port of a NIC, if there is one.
     fn terminal(topology: &Self::Topology, nic: u32, port: u8) -> Option<u64>;
-    /// The network of `topology` over encoded links, whose frames are impaired by `netem`, in
-    /// `partitions` partitions (at least one).
+    /// Builds the network of `topology` over encoded links, whose frames are impaired by `netem`,
+    /// in `partitions` partitions (at least one).
     ///
     /// # Errors
     /// See [`ConfigError`].
@@ -150,7 +148,6 @@ pub trait Terminal<M: CycleModel>: Debug + Send {
     fn common(&self) -> &Common<M>;
     fn common_mut(&mut self) -> &mut Common<M>;
     fn next_request(&mut self, shared: &mut Shared<M>) -> M::Packet;
-    /// The packet of a reply.
     fn reply(reply: M::Reply, shared: &mut Shared<M>) -> M::Packet;
 
     /// First cycle in which the next request may be sent; [`NEVER`] if there is none.
@@ -164,7 +161,7 @@ pub trait Terminal<M: CycleModel>: Debug + Send {
         [self.request_due(shared), self.common().reply_due()]
     }
 
-    /// The next packet: a request or a reply, whichever `may` be sent, alternating.
+    /// The next packet: a request or a reply, alternately if both may be sent.
     fn next_packet(
         &mut self,
         [request, reply]: [bool; 2],
@@ -187,7 +184,7 @@ pub trait Terminal<M: CycleModel>: Debug + Send {
         false
     }
 
-    /// Whether nothing sendable is left and nothing is half received.
+    /// Whether nothing is left that can be sent, and no packet has partly arrived.
     fn is_at_rest(&self) -> bool {
         let common = self.common();
         let has_replies = common.is_up && !common.replies.is_empty();
@@ -200,7 +197,7 @@ pub trait Terminal<M: CycleModel>: Debug + Send {
     }
 
     /// Runs the cycles of a window from `base` on, behind a direct link. Returns the next cycle in
-    /// which there is work even if nothing arrives. Nodes run terminals behind encoded links.
+    /// which there is work even if nothing arrives. Behind encoded links, nodes run the terminals.
     fn run_window(
         &mut self,
         _index: usize,
@@ -211,17 +208,17 @@ pub trait Terminal<M: CycleModel>: Debug + Send {
         NEVER
     }
 
-    /// Account of the end of its direct link.
+    /// Account of the terminal's end of its direct link.
     fn account(&self) -> PortAccount {
         PortAccount::default()
     }
 }
 
-/// What a direct link carries from window to window.
+/// The phits, credits and lanes of direct links.
 pub trait Lanes: Copy + Debug + Default + Eq + Send + Sync + 'static {
-    /// What a link carries in a cycle, as bits.
+    /// The bits that a lane carries in a cycle.
     type Phit: Copy + Debug + Default + Eq + Send;
-    /// The credits that a link returns in one window.
+    /// The credits that a lane returns in one window.
     type Credits: Copy + Debug + Default + Eq + Send;
 
     /// Lanes of all ports of a chip, at most 64. A lane carries a phit and a credit per cycle.
@@ -259,7 +256,6 @@ pub trait Lanes: Copy + Debug + Default + Eq + Send + Sync + 'static {
 
 /// How networks with direct links are simulated.
 pub trait DirectModel<M: CycleModel>: Lanes {
-    /// A router with its links.
     type Router: DirectRouter<M>;
 
     /// Whether the machine has such a model.
@@ -283,7 +279,7 @@ pub trait DirectModel<M: CycleModel>: Lanes {
     ) -> Result<Partitioned<DirectPart<M>>, ConfigError>;
 }
 
-/// For machines whose links carry only frames.
+/// Stands in for the model of direct links on machines whose links carry only frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoDirectLinks;
 
@@ -378,10 +374,10 @@ pub struct Partitioned<P> {
     pub slowest: u32,
 }
 
-/// Position of a link within its packets.
+/// A link's position within its current packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stream {
-    /// Virtual channel of the packet under way.
+    /// Virtual channel of the packet in flight.
     pub vc: u8,
     /// Phits of that packet still to arrive, if its head gives its length.
     pub left: u8,
@@ -401,7 +397,7 @@ pub enum PortUse {
 pub struct PortAccount {
     /// Phits that may still be sent, including those reserved but unsent.
     pub credits: [u32; MAX_VCS],
-    /// Phits that may be sent on the idle link, where links differ in that.
+    /// Phits that may be sent on the idle link, if that differs between links.
     pub places: Option<[u32; MAX_VCS]>,
     /// Phits in the input queue here.
     pub queued: [u32; MAX_VCS],
@@ -431,7 +427,7 @@ pub struct ChipView {
     pub choices: [u64; 2],
 }
 
-/// A router with its links.
+/// A router with direct links.
 pub trait DirectRouter<M: CycleModel>: Debug + Send {
     /// Runs the cycles of a window from `base` on. Returns whether there is work afterwards even if
     /// nothing arrives.
@@ -441,7 +437,7 @@ pub trait DirectRouter<M: CycleModel>: Debug + Send {
     fn fetch(&self, _chip: usize, _exchange: &Exchange<M::Direct>) {}
     /// Slot of the other end of a port's link.
     fn peer(&self, port: usize) -> Option<u32>;
-    /// The link end of a port.
+    /// Account of a port's link end.
     fn account(&self, port: usize) -> PortAccount;
     /// Phits sent by each port.
     fn sent(&self) -> &[u64];

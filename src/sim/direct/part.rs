@@ -1,9 +1,9 @@
-//! The interface of a part of a network, wherever the part runs.
+//! The interface of a part of a network, for parts in this process or elsewhere.
 //!
 //! A part runs windows independently. Between windows it exchanges mail with the other parts,
-//! carries out [`Command`]s, and reports a [`Summary`]: plain data, which [merge](Summary::merge)
-//! into the summary of the network. Commands change a part and return nothing; summaries change
-//! nothing.
+//! carries out [`Command`]s, and reports a [`Summary`]: plain data, which is
+//! [merged](Summary::merge) into the summary of the network. Commands change a part and return
+//! nothing; summaries change nothing.
 
 use core::ops::Range;
 
@@ -18,13 +18,13 @@ use crate::sim::tap::Tap;
 pub enum Command {
     /// Sources held back until now start in this cycle.
     Begin(u64),
-    /// Messages born in these cycles, which begin now, are measured, and no others.
+    /// Only messages born in these cycles, which begin now, are measured.
     Measure(Range<u64>),
     /// [Births](Section::Births) are counted up to the current cycle.
     CountBirths,
     /// Routers and terminals record the packets of a flow.
     Trace(Witness),
-    /// Recording ends; what was recorded is in [`Section::Records`] from now on.
+    /// Recording ends; the records are in [`Section::Records`] from now on.
     EndTrace,
     /// Sources create no more packets.
     Stop,
@@ -49,12 +49,11 @@ pub trait Part: Send {
     /// Runs the windows until mail must be exchanged.
     fn run_window(&mut self);
 
-    /// Writes the mail for part number `to` over `mail`, once after each
-    /// [`run_window`](Self::run_window). Parts that share memory hand it over
-    /// [otherwise](LocalPart).
+    /// Overwrites `mail` with the mail for part number `to`, once after each
+    /// [`run_window`](Self::run_window). [Parts that share memory](LocalPart) need not write bytes.
     fn give(&mut self, to: usize, mail: &mut Vec<u8>);
 
-    /// Takes the mail of part number `from`, when all have run as far as this one.
+    /// Takes the mail of part number `from`, after all parts have run as far as this one.
     ///
     /// # Errors
     /// If the mail is not the one that the part wrote; nothing of it is then taken.
@@ -62,7 +61,7 @@ pub trait Part: Send {
 
     fn command(&mut self, command: &Command);
 
-    /// A section of the summary; the others are empty.
+    /// A summary in which only this section is filled.
     fn summary(&self, section: Section) -> Summary;
 }
 
@@ -70,12 +69,12 @@ pub trait Part: Send {
 /// the others: call [`run_window`](Part::run_window) on all, then hand every
 /// [`outbox`](Self::outbox) to [`receive`](Self::receive).
 pub trait LocalPart: Part + 'static {
-    /// What one part sends to another between two exchanges.
+    /// The data that one part sends to another between two exchanges.
     type Mail: Default + Send;
 
     /// Mail for part number `to`, after a window.
     fn outbox(&mut self, to: usize) -> &mut Self::Mail;
 
-    /// Takes what another part sent in the windows that have just run, leaving `mail` empty.
+    /// Takes the mail of another part for the windows that have just run, and empties it.
     fn receive(&mut self, mail: &mut Self::Mail);
 }

@@ -7,24 +7,23 @@ use super::mail::MailError;
 use super::part::{Command, LocalPart};
 use super::summary::{Section, Summary};
 
-/// The parts of a network, in step.
+/// All parts of a network, which run in step.
 pub trait Parts: Any {
     /// Runs all parts up to mail exchange number `exchanges` from now.
     ///
     /// # Errors
-    /// If a mail between them was damaged; then they run no further.
+    /// If a mail between them was damaged; the parts then stop.
     fn run(&mut self, executor: &mut dyn Executor, exchanges: u64) -> Result<(), MailError>;
 
-    /// Passes a command to all parts.
     fn command(&mut self, command: &Command);
 
-    /// A section of the network's summary; the others are empty.
+    /// A summary of the network in which only this section is filled.
     fn summary(&self, section: Section) -> Summary;
 }
 
-/// Puts the parts of a network where they run.
+/// Places the parts of a network in this process or elsewhere.
 pub trait Assembly {
-    /// `parts` are all parts of the network, by number.
+    /// Places `parts`, which are all parts of the network, by number.
     fn assemble<P: LocalPart>(&self, parts: Vec<P>) -> Box<dyn Parts>;
 }
 
@@ -38,7 +37,7 @@ impl Assembly for InMemory {
     }
 }
 
-/// Parts in this process that hand each other their mail in memory.
+/// Parts in this process, which pass mail in memory.
 #[derive(Debug)]
 pub struct Local<P>(pub(super) Vec<P>);
 

@@ -1,4 +1,4 @@
-//! Traffic patterns: those that NICs generate too, and some that only a simulation can.
+//! Traffic patterns: those that NICs also generate, and some that only a simulation can.
 
 use core::fmt;
 use core::str::FromStr;
@@ -205,14 +205,14 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// From each processor's group, in order.
+    /// [`Rule::NextGroup`] for processors in these groups, in order.
     pub fn next_group(of: impl Iterator<Item = u16>) -> Self {
         Self::NextGroup(Groups::new(of))
     }
 }
 
 impl Destinations {
-    /// The pattern of `traffic`. `special` supplies those that depend on the network, given the
+    /// The pattern of `traffic`. `special` makes the rules that depend on the network, from the
     /// number of participants.
     pub fn new(
         traffic: &Traffic,
@@ -360,7 +360,7 @@ impl Destinations {
     }
 }
 
-/// Positions in the list of the processors with these numbers.
+/// Positions of the processors with these numbers, in the list.
 fn places(processors: &[u32], numbers: &[u16]) -> Result<Vec<u32>, PatternError> {
     let place = |&number: &u16| {
         let place = processors.iter().position(|&p| p == u32::from(number));

@@ -5,7 +5,7 @@ use super::mail::{Address, Kind, MailError, Reader, Writer};
 use super::model::Lanes;
 
 impl<L: Lanes> Batch<L> {
-    /// Writes all arrivals as a mail, and leaves none.
+    /// Writes all arrivals as a mail, and empties the batch.
     pub(super) fn write(&mut self, mail: &mut Vec<u8>, address: Address) {
         let mut writer = Writer::begin(mail, Kind::Phits, address);
         let mut phits = self.phits.drain(..);
@@ -26,7 +26,7 @@ impl<L: Lanes> Batch<L> {
 }
 
 impl<L: Lanes> Exchange<L> {
-    /// Reads what another part sent in the windows that have just ended.
+    /// Reads the arrivals that another part sent in the windows that have just ended.
     ///
     /// # Errors
     /// See [`MailError`].
@@ -117,7 +117,8 @@ mod tests {
         }
     }
 
-    /// Two lanes of a chip and one of a terminal, with links of up to four windows: mail for six.
+    /// Two lanes of a chip and one of a terminal. Links take up to four windows, so mail may have
+    /// arrivals for six.
     fn exchange() -> Exchange<Plain> {
         let mut exchange = Exchange::new(0, WINDOW, 1, 1);
         exchange.finish(16);
@@ -132,7 +133,7 @@ mod tests {
         }
     }
 
-    /// Self-made, and computed without this code.
+    /// Self-made vector, computed without this code.
     const GOLDEN: [u8; 86] = [
         0x50, 0x57, 0x4d, 0x01, 0x01, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
         0x00, 0x03, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00, 0x56, 0x00,
@@ -178,7 +179,7 @@ mod tests {
         }
     }
 
-    /// What is rejected even with the right hash: the byte changed, its value, the reason.
+    /// Each case changes one byte, corrects the hash, and expects this error.
     #[test]
     fn the_reason_names_the_field() {
         for (at, value, reason) in [
@@ -216,7 +217,7 @@ mod tests {
             prop_assert_eq!((read.slots, read.phits), (sent.slots, sent.phits));
         }
 
-        /// Whatever is accepted can be taken.
+        /// Also receives the mail that is accepted.
         #[test]
         fn no_bytes_cause_a_panic(
             changes: Vec<(prop::sample::Index, u8)>,

@@ -85,8 +85,8 @@ pub(crate) fn ends(network: &impl Network) -> impl Iterator<Item = (End, End, us
     })
 }
 
-/// What each of the `ports` ports of every chip leads to. `kind` gives the kind of a link between
-/// chips, as seen from its first argument.
+/// The kind of node that each of the `ports` ports of every chip leads to. `kind` returns the kind
+/// of a link between chips, as seen from its first argument.
 pub fn kinds(
     network: &impl Network,
     (chips, ports): (usize, usize),

@@ -124,15 +124,12 @@ impl State {
 /// The results of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Seed of the run.
     pub seed: u64,
     /// Hash of every delivery; the same for any number of partitions.
     pub trace_hash: u64,
     /// Total cycles simulated.
     pub cycles: u64,
-    /// Cycles of the warm-up.
     pub warmup_cycles: u64,
-    /// Cycles of the measurement.
     pub measure_cycles: u64,
     /// Whether the warm-up ended because latency and accepted load settled, or had a fixed length.
     pub converged: bool,
@@ -151,7 +148,7 @@ pub struct Report {
     pub latency_cycles: LatencySummary,
     /// The same latencies as counts of cycles, ascending.
     pub latency_counts: LatencyCounts,
-    /// Mean routers that a packet passed; with replies, the return path is included.
+    /// Mean number of routers that a packet passed; with replies, the return path is included.
     pub hops_mean: f64,
     /// Phits through routers in the whole run.
     pub phit_hops: u64,
@@ -167,14 +164,14 @@ pub struct Report {
     pub ejection_links: LinkUse,
     /// Links between routers, by the machine's link kinds.
     pub links: Vec<(&'static str, LinkUse)>,
-    /// Mean links of each kind that a phit passed in the measurement.
+    /// Mean number of links of each kind that a phit passed in the measurement.
     pub hops_by_kind: Vec<(&'static str, f64)>,
     /// Share of router decisions in the measurement for other paths, such as non-minimal ones, with
     /// the machine's name for them; `None` where there is no choice.
     pub other_ways: Option<(&'static str, f64)>,
     /// How evenly sources were served.
     pub fairness: Fairness,
-    /// What each terminal sent in the measurement, as a fraction of its phit rate, by number.
+    /// Load that each terminal sent in the measurement, as a fraction of its phit rate, by number.
     pub served: Vec<f64>,
     /// Packets that routers dropped because of a fault.
     pub discarded_packets: u64,

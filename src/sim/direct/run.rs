@@ -33,11 +33,12 @@ const BATCH_CYCLES: u64 = 1_000;
 /// The warm-up compares intervals of at least this many packets, or of [`MAX_INTERVAL_CYCLES`].
 const INTERVAL_PACKETS: u64 = 2_000;
 const MAX_INTERVAL_CYCLES: u64 = 10_000;
-/// Relative difference of mean latency and accepted load that counts as none (BookSim: 0.05).
+/// Largest relative change of mean latency and of accepted load that counts as none (BookSim:
+/// 0.05).
 const SAME: f64 = 0.03;
 /// Consecutive intervals that must agree (BookSim's number).
 const SAME_INTERVALS: u32 = 3;
-/// Cycles that encoded links may take to come up: one second.
+/// Cycles that encoded links may take to come up: one second if a cycle takes 1.25 ns.
 const BRING_UP_CYCLES: u64 = 800_000_000;
 /// Cycles that packets may still take over encoded links after the sources have stopped: retry
 /// timeouts far exceed the time to cross the network.
@@ -51,7 +52,7 @@ pub enum SimPhase {
     Measure,
     /// Traffic continues until all measured packets have arrived.
     Drain,
-    /// No packets are born; those under way must arrive.
+    /// No packets are born; those in flight must arrive.
     Empty,
 }
 
@@ -160,7 +161,7 @@ impl<M: CycleModel> Simulation<M> {
         Self::assembled(topology, config, options, partitions, &InMemory)
     }
 
-    /// Like [`new`](Self::new), with parts where `assembly` puts them.
+    /// Like [`new`](Self::new), with parts placed by `assembly`.
     ///
     /// # Errors
     /// See [`ConfigError`].
@@ -195,8 +196,7 @@ impl<M: CycleModel> Simulation<M> {
         Self::assembled_encoded(topology, config, options, how, &InMemory, executor)
     }
 
-    /// Like [`with_encoded_links`](Self::with_encoded_links), with parts where `assembly` puts
-    /// them.
+    /// Like [`with_encoded_links`](Self::with_encoded_links), with parts placed by `assembly`.
     ///
     /// # Errors
     /// See [`ConfigError`].
@@ -286,7 +286,7 @@ impl<M: CycleModel> Simulation<M> {
         Ok(())
     }
 
-    /// What was traced; empty before the run.
+    /// The results of the trace; empty before the run.
     pub fn found(&mut self) -> Found {
         self.parts.command(&Command::EndTrace);
         let records = self.parts.summary(Section::Records).records;
@@ -503,8 +503,8 @@ impl<M: CycleModel> Simulation<M> {
     }
 
     /// Stops the sources and waits until the network is empty. However packets block each other, a
-    /// phit leaves every cycle or within a few round trips. Where links are long and credits few,
-    /// each phit may take that long, so the network is starved only if none left for that long.
+    /// phit leaves every cycle or within a few round trips. If links are long and credits few, each
+    /// phit may take that long, so the network counts as starved only if none leaves for that long.
     fn empty(
         &mut self,
         executor: &mut dyn Executor,
@@ -544,7 +544,7 @@ impl<M: CycleModel> Simulation<M> {
                 cycles: self.cycle - self.began,
             });
         }
-        // Credits of the last phits are still under way; over encoded links, so are
+        // Credits of the last phits are still in flight; over encoded links, so are
         // acknowledgements.
         let rest = if self.encoded {
             ENCODED_REST_CYCLES

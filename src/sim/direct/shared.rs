@@ -1,4 +1,4 @@
-//! State that terminals share, whatever their packets look like.
+//! State that terminals share, independent of the packet format.
 
 use std::collections::VecDeque;
 
@@ -97,7 +97,7 @@ impl<M: CycleModel> Shared<M> {
     }
 }
 
-/// Parts that every terminal has.
+/// State that every terminal has.
 #[derive(Debug)]
 pub struct Common<M: CycleModel> {
     /// Number among all terminals: slice times processors plus position of the processor.
@@ -111,7 +111,7 @@ pub struct Common<M: CycleModel> {
     pub replies: VecDeque<(u64, M::Reply)>,
     /// Whether a request or a reply is next.
     pub turn: RoundRobin,
-    /// The packet under way on a direct link, and how many of its phits have left.
+    /// The packet being sent on a direct link, and how many of its phits have left.
     pub packet: Option<(M::Packet, u8)>,
     /// Slot of the direct link's other end.
     pub peer: u32,
@@ -149,7 +149,7 @@ impl<M: CycleModel> Common<M> {
         self.source.head().birth.min(self.reply_due()).max(end)
     }
 
-    /// Sends and counts what leaves in a window on a lane of the direct link.
+    /// Sends and counts a window's phits and credits on a lane of the direct link.
     pub fn send(
         &mut self,
         lane: u32,
@@ -194,7 +194,7 @@ impl Default for LastSeen {
 }
 
 impl LastSeen {
-    /// No requests seen.
+    /// No requests have been seen.
     pub fn new() -> Self {
         Self {
             pairs: Box::new([[(u32::MAX, 0); 2]; PAIRS]),
@@ -224,8 +224,8 @@ impl LastSeen {
         last_key == key && (ahead == 0 || ahead > mask / 2)
     }
 
-    /// The request to check instead of this one: none while it is held back. A later one of its
-    /// flow is checked here and the held one is returned.
+    /// The request to check instead of this one; `None` if this one is held back. When a later
+    /// request of its flow arrives, checks that here and returns the held one.
     #[cfg(any(test, feature = "testing"))]
     fn swapped(&mut self, key: u32, sequence: u32, mask: u32) -> Option<(u32, u32)> {
         match self.swaps {

@@ -20,7 +20,7 @@ use crate::time::Duration;
 /// The kind of a network's links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// Phits are handed over directly.
+    /// Links pass phits directly.
     Direct,
     /// Phits travel in frames, which may be impaired, between link control blocks.
     Encoded(Option<Netem>),
@@ -98,7 +98,7 @@ pub trait Simulator: Debug {
     /// See [`ConfigError`].
     fn wires(&self, network: &dyn Network) -> Result<Vec<Duration>, ConfigError>;
 
-    /// The NIC that a report means by this terminal number.
+    /// The NIC that has the terminal with this number in reports.
     fn source(&self, network: &dyn Network, terminal: u64) -> Option<NodeRef>;
 
     /// A network of this machine with the traffic of `config`, cut into `partitions` partitions;

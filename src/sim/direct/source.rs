@@ -1,8 +1,8 @@
 //! When packets are born and where they go: the open-loop source of a terminal.
 //!
 //! Open-loop measurement needs an unbounded source queue. It takes no memory: births are a random
-//! sequence that nothing influences, so only the oldest unsent packet is kept, and the next is
-//! drawn once that has left.
+//! sequence, independent of everything else, so only the oldest unsent packet is kept, and the next
+//! is drawn once that has left.
 
 use super::config::{BURST_PACKETS, Load, Process, Traffic};
 use super::pattern::Destinations;

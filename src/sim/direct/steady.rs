@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn what_is_carried_is_steady() {
-        // As many messages stay in the system as before, whatever was born.
+        // As many messages stay in the system as before, however many were born.
         let wrong = (0..200).filter(|&seed| {
             let state = measured(seed, 200, 500, |_, all| all.saturating_sub(200));
             state != State::Steady
@@ -189,7 +189,7 @@ mod tests {
         }
         // 5 % are not served: a rise of 500 in each half of the measurement, with a standard
         // deviation of 95. In one run of 108, less than a third falls into the second half, as in a
-        // network that still fills.
+        // network that is still filling.
         let fills = (0..200).filter(|&seed| {
             let state = measured(seed, 300, 1_000, |_, _| 950);
             assert_ne!(state, State::Steady, "seed {seed}");

@@ -44,8 +44,7 @@ pub struct Summary {
     pub loads: Loads,
     /// Requests born since the measurement began, up to the last
     /// [`CountBirths`](super::part::Command::CountBirths), by terminal in the census's order.
-    /// Births are a random sequence that nothing influences, so they are counted even if a source
-    /// falls behind.
+    /// Births do not depend on the network, so they are counted even if a source falls behind.
     pub births: Vec<u64>,
     pub ends: Ends,
     pub results: Results,
@@ -53,7 +52,7 @@ pub struct Summary {
     pub snapshot: PartSnapshot,
 }
 
-/// The nodes, which do not change.
+/// The nodes of a part, which do not change during a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     /// The topology's numbers of the chips.
@@ -63,7 +62,6 @@ pub struct Census {
     pub message_phits: u64,
 }
 
-/// A terminal of a census.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TerminalName {
     /// Number among all terminals.
@@ -84,7 +82,7 @@ pub struct TerminalSums {
     pub reserved: u64,
 }
 
-/// What each port and each terminal has sent.
+/// Phits sent by ports and terminals, and requests waiting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loads {
     /// Requests born but not yet sent.
@@ -111,7 +109,7 @@ pub(crate) struct EndAccount {
     pub(crate) end: (u32, u32),
     /// Part and slot of the other end.
     pub(crate) peer: (u32, u32),
-    /// Credits for what this end sends, per virtual channel.
+    /// Credits of this end for sending, per virtual channel.
     pub credits: [u32; MAX_VCS],
     /// Credits about to arrive here.
     pub(crate) credits_coming: [u32; MAX_VCS],
@@ -126,7 +124,7 @@ pub(crate) struct EndAccount {
 /// State of the sending and receiving sides of an encoded link end.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkAccount {
-    /// The link's number, and whether this end is the link's second.
+    /// The link's number, and whether this is its end B.
     pub(crate) end: (u32, bool),
     pub(crate) account: crate::device::EndAccount,
     /// Epoch of this end, and of the peer as far as this end knows.
@@ -155,9 +153,10 @@ pub struct Results {
 /// Records of the traced flow.
 #[derive(Clone, Debug, Default)]
 pub struct Records {
-    /// Of terminals, by part.
+    /// Records of terminals, by part.
     pub(crate) terminals: Vec<Witness>,
-    /// Of routers: the chip's number, its records, and the number of packets that found no room.
+    /// Records of routers: the chip's number, its records, and the number of packets that found no
+    /// room.
     pub(crate) routers: Vec<(u32, Vec<Passage>, u64)>,
 }
 
@@ -169,12 +168,12 @@ pub enum EndName {
     Terminal(u64),
 }
 
-/// State of links and routers for people.
+/// State of links and routers, for display.
 #[derive(Clone, Debug, Default)]
 pub struct PartSnapshot {
     /// Ends of direct links.
     pub(crate) direct: Vec<(EndName, EndSnapshot)>,
-    /// Ends of encoded links: the link's number, and whether the end is the link's second.
+    /// Ends of encoded links: the link's number, and whether this is its end B.
     pub(crate) encoded: Vec<((u32, bool), EndSnapshot)>,
     /// Contents of the routers' stages, with the router's number.
     pub(crate) routers: Vec<(u32, PipelineReport)>,
@@ -210,7 +209,7 @@ impl Census {
         self.message_phits = self.message_phits.max(other.message_phits);
     }
 
-    /// Whether this end's node is here.
+    /// Whether the node of `end` is in this census.
     pub(crate) fn has(&self, end: EndName) -> bool {
         match end {
             EndName::Port(chip, _) => self.chips.contains(&chip),
@@ -281,7 +280,7 @@ impl ChipView {
         each(&mut self.phits_by_stage, &other.phits_by_stage);
         each(&mut self.stalls, &other.stalls);
         each(&mut self.discarded, &other.discarded);
-        // Each may be below zero: a packet under way may have changed its path since it was
+        // A count may be below zero: a packet in flight may have changed its path since it was
         // counted.
         for (own, other) in self.choices.iter_mut().zip(&other.choices) {
             *own = own.wrapping_add(*other);

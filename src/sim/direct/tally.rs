@@ -29,7 +29,6 @@ pub struct Tally {
     pub(crate) measured_sent: u64,
     /// Measured packets that arrived.
     pub(crate) measured_arrived: u64,
-    /// Replies created.
     pub replies_made: u64,
     /// Replies whose sending has begun.
     pub replies_sent: u64,
@@ -39,7 +38,7 @@ pub struct Tally {
     pub arrived_keys: u64,
     /// Sum of the births of all messages sent, modulo 2^64.
     pub(crate) sent_births: u64,
-    /// Sum of the births that the packets carried, of all messages whose latency counted.
+    /// Sum of the births carried by packets, over all messages whose latency was counted.
     pub(crate) arrived_births: u64,
     /// Packets with damaged contents.
     pub damaged: u64,
@@ -87,8 +86,8 @@ impl Tally {
 /// The latencies of some packets as plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LatencyTotals {
-    /// Latencies in cycles, accurate to 0.1 %, and the number of packets; in any order, and several
-    /// times if of several parts.
+    /// Latencies in cycles, accurate to 0.1 %, each with its number of packets. They are in any
+    /// order, and a latency may occur once per part.
     counts: Vec<(u64, u64)>,
     /// Exact sum of all latencies.
     sum: u64,
@@ -103,7 +102,7 @@ impl LatencyTotals {
 }
 
 impl From<&LatencyTotals> for Latencies {
-    /// Exact: a value stands for all values of its bucket.
+    /// The conversion is exact: a value stands for all values of its bucket.
     fn from(totals: &LatencyTotals) -> Self {
         let mut latencies = Self::new();
         for &(cycles, packets) in &totals.counts {

@@ -23,7 +23,6 @@ pub struct Snapshot {
     pub routers: Vec<(u32, PipelineReport)>,
 }
 
-/// The state of a link end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndSnapshot {
     /// Whether the end accepts packets.
@@ -34,7 +33,6 @@ pub struct EndSnapshot {
     pub received: Option<u64>,
     /// Units sent for the first time.
     pub sent: u64,
-    /// Units resent.
     pub resent: u64,
     /// Units received with an invalid check.
     pub bad_checks: u64,
@@ -44,7 +42,7 @@ pub struct EndSnapshot {
     pub lanes: [u32; 2],
     /// Credits left, by virtual channel.
     pub credits: Vec<u32>,
-    /// Credits left when nothing is under way, by virtual channel.
+    /// Credits left when nothing is in flight, by virtual channel.
     pub offers: Vec<u32>,
 }
 
@@ -83,7 +81,7 @@ impl Watch {
         }
     }
 
-    /// Cycles from `cycle` to the next snapshot; none if it is due.
+    /// Cycles from `cycle` to the next snapshot; zero if it is due.
     pub(crate) fn due_in(&self, cycle: u64) -> u64 {
         self.next.saturating_sub(cycle)
     }
@@ -124,7 +122,6 @@ pub(crate) fn end_name<M: CycleModel>(topology: &M::Topology, end: End) -> Optio
     }
 }
 
-/// The state of an encoded link end.
 pub(crate) fn of_encoded(end: &impl LinkView) -> EndSnapshot {
     let (account, counters) = (end.account(), end.counters());
     EndSnapshot {

@@ -1,4 +1,4 @@
-//! Tracing of packets: some messages between two terminals, and what routers recorded of them.
+//! Tracing of packets: some messages between two terminals, and the routers' records of them.
 
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ pub struct Witness {
 const MOST_ARRIVALS: usize = 1 << 16;
 
 impl Witness {
-    /// For tracing between the terminals of two NICs.
+    /// A witness of messages between the terminals of two NICs.
     pub(crate) fn new(traced: &Traced, (from, to): (Vec<u64>, Vec<u64>)) -> Self {
         Self {
             from,
@@ -130,7 +130,7 @@ impl Witness {
         }
     }
 
-    /// The reply to a message of `from`, born in cycle `birth`, has arrived.
+    /// The reply to a message from `from`, born in cycle `birth`, has arrived.
     #[cold]
     pub fn answered(&mut self, from: u32, birth: u64, now: u64) {
         let is_source = self.flow.is_some_and(|flow| flow.from == from);

@@ -99,7 +99,7 @@ impl<N: Node> Fabric<N> {
         self.reschedule(index);
     }
 
-    /// Declares that everything sent by a link from another partition up to now has been put in.
+    /// Declares that all frames sent up to now over a link from another partition have been put in.
     /// Call it before the fabric runs on, at least once per link latency.
     ///
     /// # Panics

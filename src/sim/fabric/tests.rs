@@ -205,7 +205,7 @@ fn a_node_that_stands_still_finds_later_what_came_meanwhile() {
     let b = B;
     fabric.stop(b);
     fabric.stop(b);
-    // Commands are stopped together with the node.
+    // A command to a stopped node takes effect when the node resumes.
     send_one(&mut fabric, b, Duration::ZERO);
     fabric.run_until(Time::from_ns(3_500));
     assert_eq!(fabric.node(b).log.len(), 2);

@@ -8,6 +8,8 @@ use crate::rng::Rng;
 use crate::sim::wire::Wire;
 
 impl<N: Node> Fabric<N> {
+    /// The wire of one direction of a link.
+    ///
     /// # Panics
     /// If there is no such link.
     pub(crate) fn wire(&self, link: LinkId, direction: Direction) -> &Wire {
@@ -111,7 +113,7 @@ impl<N: Node> Fabric<N> {
             .sum()
     }
 
-    /// Cuts both directions of a link; frames under way are lost.
+    /// Cuts both directions of a link; frames in flight are lost.
     ///
     /// # Panics
     /// If there is no such link, or its other end is in another partition.
@@ -121,7 +123,7 @@ impl<N: Node> Fabric<N> {
         }
     }
 
-    /// Cuts one direction of a link; frames under way are lost.
+    /// Cuts one direction of a link; frames in flight are lost.
     ///
     /// # Panics
     /// If there is no such link.
@@ -155,8 +157,8 @@ impl Fabric<Box<dyn Device>> {
     /// Puts noise on a lane at the transmitting end of one direction, or removes it.
     ///
     /// # Panics
-    /// If there is no such link, its transmitting end is in another partition, or the lane is not 0
-    /// to 2.
+    /// If there is no such link, its transmitting end is in another partition, or it has no such
+    /// lane.
     pub fn lane_noise(
         &mut self,
         link: LinkId,

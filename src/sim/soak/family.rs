@@ -5,7 +5,6 @@ use core::fmt::Debug;
 use super::{Case, CaseReport, Failure, Keep, Late, Soaked, shrink};
 use crate::time::Time;
 
-/// A case of any family.
 pub trait SoakCase: Debug + Send + Sync {
     /// Runs the case; `trace` gets every harm and every node event, with its time.
     ///
@@ -13,7 +12,8 @@ pub trait SoakCase: Debug + Send + Sync {
     /// See [`Failure`].
     fn run(&self, trace: &mut dyn FnMut(Time, &str)) -> Result<CaseReport, Failure>;
 
-    /// The case with only the parts in `keep`. Indices of harms that it does not have are ignored.
+    /// The case with only the parts in `keep`. Indices of harms that the case does not have are
+    /// ignored.
     #[must_use]
     fn reduced(&self, keep: &Keep) -> Box<dyn SoakCase>;
 
@@ -67,7 +67,7 @@ impl<M: Soaked> SoakCase for Case<M> {
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
     pub name: &'static str,
-    /// Word that names the machine.
+    /// Name of the machine.
     pub machine: &'static str,
     /// Whether links carry frames, so that late copies can be made.
     pub has_frames: bool,
@@ -75,7 +75,7 @@ pub struct Family {
 }
 
 impl Family {
-    /// Networks of a machine with harmed links.
+    /// A family over networks of machine `M`, with harm to links.
     pub const fn over_links<M: Soaked>(name: &'static str, machine: &'static str) -> Self {
         Self {
             name,

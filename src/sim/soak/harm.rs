@@ -31,7 +31,7 @@ pub trait OwnHarm: Clone + Debug + PartialEq + Send + Sync {
     }
 }
 
-/// The harm of a machine without any specific to its links.
+/// For machines without harm specific to their links.
 impl OwnHarm for core::convert::Infallible {
     fn fault(&self) -> (u32, LinkFault) {
         match *self {}
@@ -82,7 +82,7 @@ pub enum Harm<Own> {
     Stop {
         /// Index among the busy links.
         busy: u32,
-        /// Whether that end is the link's first.
+        /// Whether that end is the link's end A.
         first: bool,
         span: Duration,
     },

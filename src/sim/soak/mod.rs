@@ -88,7 +88,6 @@ pub trait Soaked: Clone + Debug + Send + Sync + Sized + 'static {
 pub struct Case<M: Soaked> {
     pub seed: u64,
     pub spec: M::Spec,
-    /// The properties of every link.
     pub link: LinkSpec,
     /// Impairment of every link, in netem's syntax.
     pub impairment: String,

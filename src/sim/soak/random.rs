@@ -12,9 +12,9 @@ const LATE_CASES: u64 = 12;
 /// Messages per source in such a case. With responses, a link carries three times as many packets
 /// each way as 16-bit numbers can tell apart, while copies of the first ones arrive.
 const LATE_MESSAGES: u64 = 100_000;
-/// Of the cases that always have late copies, one in this many is that long. The others are shorter
-/// by this factor, with copies earlier in proportion: they test the accompanying conditions rather
-/// than the copies.
+/// One in this many of the cases that always have late copies is that long. The others are shorter
+/// by this factor, with copies that much earlier: they test the accompanying conditions rather than
+/// the copies.
 const LATE_LONG: u64 = 20;
 /// Delay of the latest copy.
 pub(crate) const LATEST: Duration = Duration::from_ms(10_000);
@@ -27,7 +27,7 @@ pub fn up_to(rng: &mut Rng, bound_us: u64) -> Duration {
     Duration::from_us(rng.below(bound_us) + 1)
 }
 
-/// A random impairment in netem's syntax; delays are proportional to the round trip.
+/// A random impairment in netem's syntax; delays are proportional to `unit_us`.
 pub fn netem(rng: &mut Rng, unit_us: u64) -> String {
     let mut words = String::new();
     if rng.chance(1, 2) {
@@ -69,7 +69,7 @@ pub struct Beside {
     pub(crate) late: bool,
     /// Factor by which the case is shorter than the longest.
     pub(crate) shorter: u64,
-    /// Whether noise decommissions lanes. Then nothing is corrupted, since corruption charges all
+    /// Whether noise decommissions lanes. Such a case has no corruption, which would charge all
     /// lanes.
     pub lanes: bool,
 }
@@ -96,13 +96,13 @@ impl Beside {
         }
     }
 
-    /// Lane charges at which a lane is decommissioned. In a long run corruption would charge all
-    /// lanes of a link in proportion, and finally take the link down.
+    /// Charges at which a lane is decommissioned; 0: never. In a long run corruption would charge
+    /// all lanes of a link in proportion, and finally take the link down.
     pub const fn lane_threshold(self) -> u32 {
         if self.late && !self.lanes { 0 } else { 20 }
     }
 
-    /// The netem words that the case may use.
+    /// Removes corruption from netem words if noise decommissions lanes.
     pub(crate) fn words(self, words: String) -> String {
         match words.split_once("corrupt ") {
             Some((before, after)) if self.lanes => {
@@ -117,7 +117,7 @@ impl Beside {
     fn spare_lanes<Own: OwnHarm>(self, harm: &mut Harm<Own>) {
         match harm {
             Harm::Impair { words, .. } => *words = self.words(core::mem::take(words)),
-            // Use one lane of each link, so that no link loses all of its lanes.
+            // Noise hits the same lane of every link.
             Harm::LaneNoise { lane, .. } => *lane = 0,
             _ => {}
         }
@@ -131,8 +131,8 @@ impl Beside {
         traffic.count = LATE_MESSAGES / self.shorter;
     }
 
-    /// Late copies: a link, a share of its frames in percent, and their lateness. `unit` is the
-    /// time in which a busy link numbers some ten thousand packets.
+    /// Draws late copies: a link, a share of its frames in percent, and their lateness. `unit` is
+    /// the time in which a busy link numbers some ten thousand packets.
     pub(crate) fn copies(self, rng: &mut Rng, unit: Duration) -> (u32, u32, Lateness) {
         let unit = Duration::from_ps(unit.as_ps() / self.shorter);
         let least = unit.times(1 << rng.below(3));
@@ -149,8 +149,8 @@ impl Beside {
 }
 
 /// A fixed sequence of harm to busy links while copies of their frames are in flight: lane 0 is
-/// noisy, an end is suspended for at most `longest`, a router restarts. Each has its delay after
-/// the one before.
+/// noisy, an end is suspended for at most `longest`, a router restarts. Each comes with its delay
+/// after the previous one.
 fn hardship<Own>(
     beside: Beside,
     rng: &mut Rng,

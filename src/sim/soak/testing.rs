@@ -1,5 +1,4 @@
-//! Tests and canaries of cases over encoded links, shared by all machines, each of which lists them
-//! among its own.
+//! Tests and canaries of cases over encoded links, which every machine includes in its own tests.
 
 use std::collections::BTreeSet;
 
@@ -83,7 +82,8 @@ pub fn one_case_and_one_run<M: Soaked>() {
     assert_ne!(hash(3), hash(4));
 }
 
-/// The rarest pair of choices is in one text of a hundred, and each case has several texts.
+/// Parses the netem words of 300 cases. Each case has several texts, and one text in a hundred has
+/// the rarest pair of choices.
 pub fn words_are_netems<M: Soaked>() {
     for seed in 0..300 {
         let case = Case::<M>::random(seed);

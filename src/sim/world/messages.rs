@@ -1,4 +1,4 @@
-//! Measured runs of NICs (network interfaces), each to its end and until the network is at rest.
+//! Measured runs of NICs (network interfaces), each until it has ended and the network is at rest.
 
 use phitwire_framing::listed;
 
@@ -13,7 +13,7 @@ use crate::sim::BarrierError;
 use crate::sim::check::{Allowance, Violation, check_barriers};
 use crate::time::Duration;
 
-/// Time that the network gets to come to rest after a run.
+/// Time allowed for the network to come to rest after a run.
 const REST: Duration = Duration::from_ms(100);
 
 /// An operation of NICs: a message from one to another, or one in which several take part.
@@ -38,7 +38,7 @@ listed!(MessageOp {
 });
 
 impl MessageOp {
-    /// The operation of the messages of a traffic run; `None` if it is a collective one.
+    /// The operation of a traffic run; `None` for collective operations.
     pub const fn of_messages(self) -> Option<Operation> {
         match self {
             Self::Put => Some(Operation::Put),
@@ -56,16 +56,16 @@ pub struct Measured {
     pub completed: u64,
     /// NICs that sent messages, or took part in a collective operation.
     pub nics: usize,
-    /// From the first message to the last answer, at the slowest NIC.
+    /// Time from the first message to the last answer, at the slowest NIC.
     pub elapsed: Duration,
     /// Time from issue to answer, or from joining an operation to its result.
     pub latency: LatencyCounts,
-    /// What the checkers found: nothing in a correct run.
+    /// Violations found by the checkers; none in a correct run.
     pub violations: Vec<Violation>,
 }
 
 impl<L: Network + ?Sized> World<L> {
-    /// The operations that every NIC with a number has.
+    /// The operations that all NICs with a number support.
     pub fn operations(&self) -> Vec<MessageOp> {
         let has = |op: &MessageOp| {
             let mut nics = self.nics().filter(|&nic| self.number(nic).is_some());
@@ -83,7 +83,7 @@ impl<L: Network + ?Sized> World<L> {
         MessageOp::ALL.into_iter().filter(has).collect()
     }
 
-    /// Checks what does not depend on the state of the NICs.
+    /// Checks `spec` as far as that does not depend on the state of the NICs.
     ///
     /// # Errors
     /// The first problem that a sender of `spec` would report.
@@ -131,7 +131,7 @@ impl<L: Network + ?Sized> World<L> {
     /// See [`BarrierError`].
     ///
     /// # Panics
-    /// If `op` is that of a single NIC.
+    /// If `op` is not collective.
     pub fn measure_collective(
         &mut self,
         op: MessageOp,
@@ -170,7 +170,7 @@ impl<L: Network + ?Sized> World<L> {
         })
     }
 
-    /// Barriers by unit 0 of routers and NICs.
+    /// Measures barriers on unit 0 of routers and NICs.
     fn measure_barriers(
         &mut self,
         numbers: &[u16],
@@ -235,7 +235,7 @@ impl<L: Network + ?Sized> World<L> {
 }
 
 impl Measured {
-    /// Completed operations per second; of messages, for each NIC that sends.
+    /// Completed operations per second; for messages, per sending NIC.
     pub fn per_second(&self, op: MessageOp) -> f64 {
         let sources = match op.of_messages() {
             Some(_) => self.nics.max(1),

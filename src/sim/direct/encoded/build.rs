@@ -35,7 +35,7 @@ pub trait Nodes<M: CycleModel> {
     }
 }
 
-/// The parts of a network with encoded links and `options`, with windows of `window` cycles.
+/// Builds the parts of a network with encoded links and `options`, with windows of `window` cycles.
 ///
 /// # Errors
 /// Those of `nodes`.
@@ -143,7 +143,6 @@ impl<M: CycleModel> Builder<M> {
         Place(part as usize, id)
     }
 
-    /// Connects the ends A and B of a link.
     fn connect(
         &mut self,
         link: u32,

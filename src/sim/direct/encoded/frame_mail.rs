@@ -4,7 +4,7 @@ use super::{LinkFrames, MTU};
 use crate::sim::direct::mail::{Address, Kind, MailError, Reader, Writer};
 use crate::time::Time;
 
-/// Writes the frames as a mail, and leaves none. They are in the order of their links.
+/// Writes the frames, which are in the order of their links, as a mail, and empties `links`.
 pub(super) fn write(links: &mut Vec<LinkFrames>, mail: &mut Vec<u8>, address: Address) {
     let mut writer = Writer::begin(mail, Kind::Frames, address);
     for (link, is_b, frames) in links.drain(..) {
@@ -79,7 +79,7 @@ mod tests {
     };
     const SPAN: (Time, Time) = (Time::from_ps(1_000), Time::from_ps(2_000));
 
-    /// Self-made, and computed without this code.
+    /// Self-made vector, computed without this code.
     const GOLDEN: [u8; 93] = [
         0x50, 0x57, 0x4d, 0x01, 0x02, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
         0x00, 0x03, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00, 0x5d, 0x00,
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// What is rejected even with the right hash: the byte changed, its value, the reason.
+    /// Each case changes one byte, corrects the hash, and expects this error.
     #[test]
     fn the_reason_names_the_field() {
         let exchange = MailError::Exchange {

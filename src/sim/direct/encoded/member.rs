@@ -64,7 +64,6 @@ impl<M: CycleModel> EncodedNode<M> {
         }
     }
 
-    /// The link end of a port, if it has one.
     pub(super) fn end(&self, port: PortId) -> Option<&M::End> {
         match self {
             Self::Router(router) => M::end(router, port),

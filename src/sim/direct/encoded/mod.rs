@@ -1,10 +1,9 @@
 //! Direct mode's traffic over encoded links: framed, impaired, parsed and acknowledged.
 //!
 //! Routers are the complete nodes that processes run, and terminals have their own link control
-//! blocks, all with the chip's own depths and times. Each part is a [`Fabric`] whose links into
-//! other parts leave it; a link's latency is at least the window, and impairments only
-//! add delay. Everything above the links is that of direct mode: sources, sinks, phases,
-//! measurement.
+//! blocks, all with the chip's own depths and times. Each part is a [`Fabric`] with exits for its
+//! links into other parts; a link's latency is at least the window, and impairments only add delay.
+//! Everything above the links is as in direct mode: sources, sinks, phases, measurement.
 
 pub mod build;
 pub(crate) mod endpoint;
@@ -44,12 +43,12 @@ fn locked<M: CycleModel>(endpoints: &SharedEndpoints<M>) -> MutexGuard<'_, Endpo
         .unwrap_or_else(|broken| broken.into_inner())
 }
 
-/// This part's end of a link into another.
+/// This part's end of a link into another part.
 #[derive(Clone, Copy, Debug)]
 struct CrossLink {
     /// The link's number in the topology.
     link: u32,
-    /// Whether this end is the link's second.
+    /// Whether this is end B of the link.
     is_b: bool,
     /// Link through which frames enter.
     entry: LinkId,
@@ -59,8 +58,8 @@ struct CrossLink {
     part: usize,
 }
 
-/// Frames of one link to another part: the link's number, whether they go to its second end, and
-/// the frames in the order of sending.
+/// Frames of one link to another part: the link's number, whether they go to its end B, and the
+/// frames in the order of sending.
 pub type LinkFrames = (u32, bool, Vec<SentFrame>);
 
 /// Chips and terminals as nodes behind encoded links.
@@ -88,7 +87,7 @@ impl<M: CycleModel> core::fmt::Debug for EncodedPart<M> {
 }
 
 impl<M: CycleModel> EncodedPart<M> {
-    /// Part `number` of `count`, without nodes, that exchange mail after every `window` cycles.
+    /// Part `number` of `count`, which exchange mail every `window` cycles; without nodes yet.
     fn new(seed: u64, endpoints: Endpoints<M>, window: u64, (number, count): (u32, usize)) -> Self {
         Self {
             fabric: Fabric::new(seed),
@@ -122,7 +121,7 @@ impl<M: CycleModel> EncodedPart<M> {
         self.home.push((link, id));
     }
 
-    /// Connects a port to one of another part; `is_b`: the port is the link's second end.
+    /// Connects a port to a port of another part. With `is_b`, the port here is end B of the link.
     fn connect_abroad(
         &mut self,
         (link, is_b): (u32, bool),
@@ -186,7 +185,7 @@ impl<M: CycleModel> EncodedPart<M> {
         }
     }
 
-    /// The end here of a link from another part.
+    /// The local end of a link from another part.
     fn entry(&self, link: u32, is_b: bool) -> Option<&CrossLink> {
         let abroad = &self.abroad;
         let here = abroad.binary_search_by_key(&(link, is_b), |end| (end.link, end.is_b));
@@ -200,14 +199,14 @@ impl<M: CycleModel> EncodedPart<M> {
         })
     }
 
-    /// Makes every terminal check again what it has to send.
+    /// Makes every terminal check again for packets to send.
     fn wake_terminals(&mut self) {
         for id in (0..self.fabric.nodes() as u32).map(NodeId) {
             self.fabric.command(id, |_, _| ());
         }
     }
 
-    /// Cuts a link, losing what is under way, or restores it.
+    /// Cuts a link, which loses the frames in flight, or restores it.
     fn set_link(&mut self, link: u32, up: bool) {
         let home = self.home.iter().filter(|(number, _)| *number == link);
         let both = home.flat_map(|&(_, id)| Direction::BOTH.map(|direction| (id, direction)));
@@ -221,7 +220,6 @@ impl<M: CycleModel> EncodedPart<M> {
         }
     }
 
-    /// The account of every link end.
     fn accounts(&self) -> Vec<LinkAccount> {
         let mut accounts = Vec::new();
         self.each_end(|link, is_b, end| {

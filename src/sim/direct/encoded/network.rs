@@ -12,7 +12,7 @@ use crate::sim::direct::places::{Numbers, Places, ends, kinds};
 use crate::sim::direct::shared::{Common, Shared};
 use crate::sim::direct::source::{Births, HELD_BACK};
 
-/// Splits the routers into ranges; NICs go with the routers that they are linked to.
+/// Assigns ranges of routers to partitions; each NIC goes with the router that it is linked to.
 pub fn places(network: &impl Network, partitions: usize) -> Result<Places, ConfigError> {
     let nodes = network.nodes();
     let is_chip = |node: &&NodeRef| matches!(node, NodeRef::Chip(_));
@@ -43,8 +43,8 @@ pub fn places(network: &impl Network, partitions: usize) -> Result<Places, Confi
     })
 }
 
-/// `network` with its traffic in `partitions` partitions, over links with a latency of `cycles`
-/// cycles. `terminal` makes terminals.
+/// Splits `network` with its traffic into `partitions` partitions, over links with a latency of
+/// `cycles` cycles. `terminal` makes terminals.
 ///
 /// # Errors
 /// See [`ConfigError`].

@@ -13,7 +13,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// For a measurement that begins at `mark`.
+    /// The account of a measurement that begins at `mark`.
     pub(super) fn new<M: CycleModel>(run: &Simulation<M>, mark: &Mark) -> Self {
         let gone = gone(run, &mark.tally);
         let inside = (mark.tally.requests_sent + mark.loads.waiting).saturating_sub(gone);

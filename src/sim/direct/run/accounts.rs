@@ -35,7 +35,7 @@ impl<M: CycleModel> Simulation<M> {
         self.parts.summary(Section::Births).births
     }
 
-    /// Checks the invariants between any two windows: phits and credits are conserved.
+    /// Checks the invariants that hold between any two windows: phits and credits are conserved.
     pub fn check_now(&self, violations: &mut Vec<Violation>) {
         let tally = self.tally();
         let mut ends = self.ends();

@@ -63,7 +63,8 @@ impl<M: CycleModel> Simulation<M> {
         report
     }
 
-    /// The sending terminal that sent least, and the load it offered, with the births of each.
+    /// The sender that sent least, and the load that it offered. `births` are those of each
+    /// terminal.
     pub(super) fn least_served(
         &self,
         before: &Mark,
@@ -192,7 +193,7 @@ fn full<M: CycleModel>(cycles: u64) -> f64 {
     (cycles * phits) as f64 / of_cycles as f64
 }
 
-/// Share of decisions for other paths than the preferred one, where there is a choice.
+/// Share of decisions for paths other than the preferred one, if there is a choice.
 fn other_ways(before: [u64; 2], after: [u64; 2]) -> Option<f64> {
     // Clamp to zero: a packet in flight at the start may have changed its path since.
     let [first, other] = [0, 1].map(|i| (after[i].wrapping_sub(before[i]) as i64).max(0));
