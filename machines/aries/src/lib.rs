@@ -21,8 +21,8 @@
 //! - The NIC ([`nic`]) rejects requests that its memory protection does not allow, and reports the
 //!   end of every request in a completion. Its block transfer and collective engines run without a
 //!   processor.
-//! - A [`topology::Dragonfly`] computes the tables, without failed parts. [`manage`] computes the
-//!   changes for a running network when parts fail or recover.
+//! - A [`topology::Dragonfly`] computes the tables, leaving out failed parts. [`manage`] computes
+//!   the changes for a running network when parts fail or recover.
 
 pub mod cycle;
 pub mod link;

@@ -57,7 +57,8 @@ impl Ranges {
         None
     }
 
-    /// The first `sets` sets of the first run, as returned by [`Self::front`], were sent.
+    /// Records that the first `sets` sets of the first run, as returned by [`Self::front`], were
+    /// sent.
     pub fn sent(&mut self, from: u64, sets: u64) {
         debug_assert!(
             self.len > 0 && from + sets <= self.list[0].1,

@@ -197,7 +197,7 @@ impl ReplayBuffer {
         self.open_at.saturating_sub(self.cut) as u32
     }
 
-    /// Limit on the sets, and the flits in them, that [`Self::cut_next`] would produce.
+    /// Number of sets that [`Self::cut_next`] can cut from the backlog now.
     #[inline]
     pub fn new_sets(&self, window: u64) -> u64 {
         let room = window.saturating_sub(self.next - self.acked);
@@ -250,8 +250,8 @@ impl ReplayBuffer {
         ends - u8::from(end > flits)
     }
 
-    /// The nine flits of `set`, which was cut: in the ring, or copied to `buffer`, whose flits are
-    /// idle.
+    /// The nine flits of `set`, which has been cut: in the ring, or copied to `buffer`, which must
+    /// contain idle flits.
     #[inline]
     pub fn flits_of<'a>(
         &'a self,
@@ -297,7 +297,7 @@ impl ReplayBuffer {
         self.record(set).again
     }
 
-    /// `set` leaves at `now`. Returns whether it was sent before.
+    /// Records that `set` leaves at `now`. Returns whether it was sent before.
     #[inline]
     pub fn sent(&mut self, set: u64, now: Time) -> bool {
         debug_assert!(
@@ -338,8 +338,8 @@ impl ReplayBuffer {
         set <= self.acked || set <= self.next && self.record(set - 1).at != Time::ZERO
     }
 
-    /// Everything below `set`, which [could be acknowledged](Self::could_acknowledge), has arrived.
-    /// Advances a cursor that is behind.
+    /// Records that everything below `set`, which [could be acknowledged](Self::could_acknowledge),
+    /// has arrived. Advances a cursor that is behind.
     #[inline]
     pub fn acknowledge(&mut self, set: u64, now: Time) -> Acknowledged {
         debug_assert!(self.could_acknowledge(set));

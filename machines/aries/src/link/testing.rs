@@ -22,7 +22,6 @@ use phitwire::link::{
 };
 use phitwire::time::{Duration, Time};
 
-/// Aries links.
 pub struct Aries;
 pub type Pair = rig::Pair<Aries>;
 pub type End = rig::End<Aries>;

@@ -129,7 +129,7 @@ pub(crate) struct Host {
     now: Time,
 }
 
-/// Occupies a resource for `time`, from `at` on or when it is free; returns the end.
+/// Occupies a resource for `time`, starting at `at` or once it is free. Returns the end.
 fn occupy(free: &mut Time, at: Time, time: Duration) -> Time {
     *free = (*free).max(at) + time;
     *free
@@ -192,7 +192,7 @@ impl Host {
         issued + read
     }
 
-    /// When the last of `bytes` that a response has is in host memory.
+    /// When the last of the `bytes` bytes of a response is in host memory.
     pub(crate) fn lands(&mut self, now: Time, bytes: usize) -> Time {
         match bytes {
             0 => now,

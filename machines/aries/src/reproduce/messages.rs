@@ -30,7 +30,7 @@ pub const FIGURE_15: Shape = Shape {
     nics: 4,
 };
 
-/// A network whose hosts have these times, in a run of its own for each measurement.
+/// A network and the times of its hosts. Each measurement is a separate run.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub shape: Shape,

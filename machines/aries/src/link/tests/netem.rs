@@ -1,4 +1,4 @@
-//! Both profiles behind the netem decorator.
+//! Both profiles behind the netem decorator, with the effects that the labs use.
 
 use crate::link::AriesLinkConfig;
 use crate::link::testing::{Pair, live, paper};
@@ -9,7 +9,6 @@ use phitwire::link::testing::rig::{A, B};
 use phitwire::rng::Rng;
 use phitwire::time::Duration;
 
-/// Both profiles behind the netem decorator, with the effects that the labs use.
 #[test]
 fn netem_s_own_effects_are_survived() {
     let list = [
