@@ -192,7 +192,7 @@ impl AriesLinkConfig {
     getters! {
         /// Names, times, clock, rate, cable.
         link: &LinkConfig;
-        /// Depths.
+        /// Buffer depths.
         sets: &SetProfile;
         /// Initial values of the programmable registers.
         registers: &LcbRegisters;

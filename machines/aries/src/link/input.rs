@@ -96,7 +96,7 @@ pub(super) struct Arrived {
 /// blocks.
 ///
 /// The write side belongs to the [`AriesLcb`](super::AriesLcb), the read side to the router core or
-/// NIC. Its [`give_back`](phitwire::link::NodeLink::give_back) sends what
+/// NIC. [`give_back`](phitwire::link::NodeLink::give_back) sends what
 /// [`take_acks`](Self::take_acks) returns.
 #[derive(Clone, Debug)]
 pub struct AriesInput {

@@ -389,7 +389,7 @@ impl DirectRouter {
     }
 }
 
-/// Links without any event, used to run an idle core up to the present.
+/// Links without events, for running an idle core up to the present.
 struct NoPorts;
 
 impl Ports for NoPorts {

@@ -1,4 +1,4 @@
-//! The input queue of a port: the link control block hands phits up into it before it knows their
+//! The input queue of a port, to which the link control block writes phits before it knows their
 //! CRC.
 
 use phitwire_framing::yarc::packet::{EopStatus, Vc, eop_status, head_vc};
@@ -17,7 +17,7 @@ pub enum Verdict {
     Rejected,
 }
 
-/// One virtual channel: its phits, and what the peer and the reader have not learned of yet.
+/// One virtual channel: its phits, and the changes not yet reported to the peer and to the reader.
 #[derive(Clone, Debug)]
 struct VcRing {
     phits: PhitRing,
@@ -29,7 +29,7 @@ struct VcRing {
     silent: u32,
     /// The tail as last reported to the reader.
     told: u32,
-    /// The front as the reader saw it, if some of it has been taken back since.
+    /// The front as the reader saw it, if part of it has been taken back since.
     seen: Option<Front>,
 }
 
@@ -115,7 +115,7 @@ enum Open {
 /// length: the rest of a rejected packet that has begun to flow occupies space that no credit
 /// covers, and there is at most one such rest, as only the packet at the front can have begun.
 ///
-/// The [`Lcb`](super::Lcb) writes; the router core or the NIC reads. Its
+/// The [`Lcb`](super::Lcb) writes; the router core or the NIC reads.
 /// [`give_back`](phitwire::link::NodeLink::give_back) sends what [`take_acks`](Self::take_acks)
 /// returns.
 #[derive(Clone, Debug)]
@@ -180,8 +180,8 @@ impl InputQueue {
         }
     }
 
-    /// Closes the open packet with `eop`. False if a packet judged [`Verdict::Accepted`] did not
-    /// fit: treat it as not received.
+    /// Closes the open packet with `eop`. Returns false if a packet judged [`Verdict::Accepted`]
+    /// did not fit; the caller then treats it as not received.
     ///
     /// A packet that an earlier link marked `transmit_error` is removed if it has not begun to
     /// flow; its credits on this link return, since its sender will not resend it.
@@ -240,7 +240,8 @@ impl InputQueue {
         }
     }
 
-    /// Appends, or excises the packet that starts at `start` if the ring is full.
+    /// Appends a phit, or excises the packet that starts at `start` if the ring is full. Returns
+    /// whether it appended the phit.
     #[inline]
     fn append(&mut self, vc: Vc, start: u32, phit: Phit) -> bool {
         let capacity = self.capacity;
@@ -287,19 +288,19 @@ impl InputQueue {
         u8::from(self.rings[0].len() != 0) | u8::from(self.rings[1].len() != 0) << 1
     }
 
-    /// The next phit of `vc`; does not take it.
+    /// The next phit of `vc`, without taking it.
     #[inline]
     pub fn front(&self, vc: Vc) -> Option<Phit> {
         self.rings[vc.index()].phits.nth(0)
     }
 
-    /// The phit of `vc` behind the next one; does not take it.
+    /// The phit of `vc` behind the next one, without taking it.
     #[inline]
     pub fn second(&self, vc: Vc) -> Option<Phit> {
         self.rings[vc.index()].phits.nth(1)
     }
 
-    /// The phit `behind` positions behind the next one of `vc`; does not take it.
+    /// The phit `behind` positions behind the next one of `vc`, without taking it.
     pub fn nth(&self, vc: Vc, behind: usize) -> Option<Phit> {
         self.rings[vc.index()]
             .phits

@@ -4,7 +4,7 @@ use phitwire_framing::yarc::phit::Phit;
 
 use phitwire::kit::ring::Ring;
 
-/// A power of two of phit slots, addressed by position.
+/// Storage for a power of two of phits, addressed by position.
 pub(super) trait Places {
     /// Number of slots now.
     fn places(&self) -> u64;
@@ -55,7 +55,7 @@ impl<const N: usize> Places for [Phit; N] {
     }
 }
 
-/// A FIFO of phits. Positions count up for ever and wrap with their type.
+/// A FIFO of phits. Positions count up forever and wrap with their type.
 ///
 /// The writer bounds the number of phits.
 #[derive(Clone, Debug)]
@@ -114,7 +114,7 @@ impl<P: Places> PhitRing<P> {
         self.phits.get(self.head.wrapping_add(ahead))
     }
 
-    /// The phit `ahead` phits behind the head; does not take it.
+    /// The phit `ahead` phits behind the head, without taking it.
     #[inline]
     pub fn nth(&self, ahead: u32) -> Option<Phit> {
         (self.len() > ahead).then(|| self.at(ahead))

@@ -415,7 +415,7 @@ fn joined(
     .collect()
 }
 
-/// Leads a line of a processor in a stack to the left of its frame, if that is one.
+/// Leads a line to the left of its frame, if the frame is a processor in a stack.
 fn beside(mut line: Line, frame: &Frame, lowest: f64) -> Line {
     if matches!(frame.shape, Shape::Processor(_)) {
         let depth = (frame.y - lowest) / (PROCESSOR_HEIGHT + STACK_GAP);
