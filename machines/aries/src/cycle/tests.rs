@@ -250,7 +250,7 @@ fn long_cables_send_nobody_round() {
 }
 
 /// At low load and with a bias towards minimal paths, packets take the same paths in both grains.
-/// The router's own test sends packets that meet no other.
+/// The router's own test sends isolated packets.
 #[test]
 fn where_nobody_waits_a_packet_grain_costs_the_flits_behind_the_head() {
     let topology = dragonfly(3, 2, 2, 2, 4);

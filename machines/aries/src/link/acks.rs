@@ -14,7 +14,7 @@ const DELAYS_FOR_VC_ACKS: u64 = 16;
 pub(super) struct AckTerms {
     /// Maximum number of sets that the peer may have unacknowledged.
     pub window: u64,
-    /// Total flits of buffer.
+    /// Size of the buffer in flits.
     pub offered: u32,
     /// Flits private to each channel.
     pub private: u32,

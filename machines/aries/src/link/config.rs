@@ -72,7 +72,7 @@ impl SetProfile {
         }
     }
 
-    /// Total flits of input buffer.
+    /// Size of the input buffer in flits.
     pub const fn input_flits(&self) -> u32 {
         self.private_flits * VCS as u32 + self.common_flits
     }
@@ -90,7 +90,6 @@ pub struct LcbRegisters {
     pub replay_after_repeats: u8,
     /// Seed of each lane's scrambler; 0: the lane is not scrambled. Both ends must agree.
     pub scrambler_seeds: [u16; LANES.count()],
-    /// Injected errors.
     pub injection: ErrorInjection,
 }
 

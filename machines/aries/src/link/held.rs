@@ -71,7 +71,6 @@ impl HeldSets {
         self.held += 1;
     }
 
-    /// Removes and returns `set`, if held.
     #[inline]
     pub fn take(&mut self, set: u64) -> Option<[Flit; DATA_FLITS]> {
         if !self.has(set) {

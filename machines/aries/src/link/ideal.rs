@@ -85,7 +85,6 @@ impl IdealEnd {
         self.input.len(vc)
     }
 
-    /// Flits in the buffer.
     #[inline]
     pub fn flits(&self) -> u32 {
         self.flits

@@ -11,7 +11,7 @@ use phitwire::link::{Change, ReceiveBuffer};
 const BLOCK: usize = 8;
 /// Maximum number of blocks in a packet.
 const MOST_BLOCKS: u32 = MAX_PACKET_FLITS.div_ceil(BLOCK) as u32;
-/// No block.
+/// Sentinel for no block.
 const NONE: u16 = u16::MAX;
 
 /// Flits that fill one cache line.
@@ -361,7 +361,6 @@ impl AriesInput {
             .then(|| self.blocks[usize::from(chain.first)].0[usize::from(chain.out) % BLOCK])
     }
 
-    /// Takes the next flit of `vc`.
     #[inline]
     pub fn pop(&mut self, vc: usize) -> Option<Flit> {
         let chain = &mut self.chains[vc];

@@ -70,7 +70,6 @@ impl SetWire {
         self.tx.can_begin(vc, flits)
     }
 
-    /// Counters of sets and flits.
     pub fn set_counters(&self) -> &SetCounters {
         &self.sets
     }
@@ -238,7 +237,7 @@ impl Wire for SetWire {
         self.config.registers().max_degrades.into()
     }
 
-    /// False while the receive clock is lost, after which the lanes are reinitialised.
+    /// Returns false while the receive clock is lost, after which the lanes are reinitialised.
     #[inline]
     fn hears(&mut self, link: &mut Common, now: Time) -> bool {
         if let Some(until) = self.deaf_until {

@@ -27,8 +27,8 @@ impl Ranges {
             .sum()
     }
 
-    /// Adds the sets from `from` up to `to`; those already queued keep their position. False if
-    /// there are too many runs.
+    /// Adds the sets from `from` up to `to`; those already queued keep their position. Returns
+    /// false if there are too many runs.
     pub fn add(&mut self, from: u64, to: u64) -> bool {
         debug_assert!(from <= to, "a run does not go back");
         for run in &mut self.list[..self.len] {

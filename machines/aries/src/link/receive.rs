@@ -112,7 +112,7 @@ impl Receiver {
         (self.retry_due != Time::NEVER).then_some(self.expected)
     }
 
-    /// How long a gap is currently taken for a late frame.
+    /// Time for which a gap may currently be due to a late frame.
     pub fn reorder_hold(&self) -> Duration {
         self.hold.get()
     }
@@ -156,7 +156,7 @@ impl Receiver {
         self.top = self.top.max(next);
     }
 
-    /// Handles a set with a good CRC. True if it is new.
+    /// Handles a set with a good CRC. Returns whether it is new.
     #[inline]
     pub fn data(
         &mut self,
@@ -286,7 +286,7 @@ impl Receiver {
             link.unit_rejected(set, words(bytes));
             self.top = self.top.max(set + 1);
             if self.held.keeps() {
-                // Requested at once; if the nack is lost, the gap is found like any other.
+                // Request it at once; if the nack is lost, the gap is found like any other.
                 self.want(set, set + 1);
             }
         }

@@ -186,7 +186,7 @@ impl ReplayBuffer {
     }
 
     /// Flits of the set that could be cut now: nine, or fewer that end with a packet; 0 if the
-    /// current packet is incomplete, since idle flits may only stand between packets.
+    /// current packet is incomplete, since idle flits are allowed only between packets.
     #[inline]
     fn next_cut(&self) -> u32 {
         let backlog = self.tail - self.cut;
@@ -207,7 +207,7 @@ impl ReplayBuffer {
         (whole + u64::from(last)).min(room)
     }
 
-    /// Cuts the next set off the backlog. False if there is none.
+    /// Cuts the next set off the backlog. Returns false if there is none.
     pub fn cut_next(&mut self, window: u64) -> bool {
         if self.next - self.acked >= window {
             return false;
@@ -376,7 +376,8 @@ impl ReplayBuffer {
         (self.head, self.cut, self.tail, self.open_at) = (start, start, start, start);
     }
 
-    /// Goes back to the oldest unacknowledged set. False if nothing was sent since the last time.
+    /// Goes back to the oldest unacknowledged set. Returns false if nothing was sent since the last
+    /// rewind.
     pub fn rewind(&mut self) -> bool {
         let back = self.cursor != self.acked;
         self.cursor = self.acked;

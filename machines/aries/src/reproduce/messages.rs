@@ -17,9 +17,9 @@ use phitwire::sim::{Measured, MessageOp, World};
 use phitwire::time::Duration;
 use phitwire_framing::aries::flit::Routing;
 
-/// Time that links get to train.
+/// Time for the links to train.
 const TRAINING: Duration = Duration::from_ms(10);
-/// Longest run.
+/// Maximum duration of a run.
 const LIMIT: Duration = Duration::from_ms(100);
 
 /// The network of figure 15: two groups, of which 750 nodes take part.
@@ -161,7 +161,7 @@ impl Setup {
     }
 }
 
-/// What a source sends.
+/// The messages of a source.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     op: Operation,

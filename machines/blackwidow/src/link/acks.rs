@@ -1,4 +1,4 @@
-//! When to acknowledge: on data frames, after a delay, or at once.
+//! Decides when to acknowledge: on data frames, after a delay, or at once.
 
 use phitwire_framing::yarc::packet::Vc;
 

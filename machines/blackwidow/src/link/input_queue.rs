@@ -157,8 +157,8 @@ impl InputQueue {
     /// Writes the next phit of the packet being received; a head opens one.
     ///
     /// # Panics
-    /// On a head while a packet is open, or another phit while none is: the link control block
-    /// checks the order of kinds first.
+    /// If a head comes while a packet is open, or another phit while none is open: the link control
+    /// block checks the order of kinds first.
     #[inline]
     pub(super) fn phit(&mut self, phit: Phit) {
         let (vc, start) = match self.open {
@@ -337,7 +337,6 @@ impl InputQueue {
         self.rings[vc.index()].len()
     }
 
-    /// Whether both virtual channels are empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.pending_vcs() == 0

@@ -64,7 +64,6 @@ impl OutputCredits {
         self.vcs.iter().any(SendCredits::is_used)
     }
 
-    /// Begins a packet on `vc`.
     #[inline]
     pub fn begin(&mut self, vc: Vc) {
         self.vc = vc;

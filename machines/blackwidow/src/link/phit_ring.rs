@@ -90,7 +90,6 @@ impl<const N: usize> PhitRing<[Phit; N]> {
 }
 
 impl<P: Places> PhitRing<P> {
-    /// Number of phits in the ring.
     #[inline]
     pub fn len(&self) -> u32 {
         self.tail.wrapping_sub(self.head)
@@ -133,7 +132,6 @@ impl<P: Places> PhitRing<P> {
         self.tail = self.tail.wrapping_add(1);
     }
 
-    /// Takes the next phit.
     #[inline]
     pub fn pop(&mut self) -> Option<Phit> {
         let phit = self.nth(0)?;

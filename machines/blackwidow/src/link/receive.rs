@@ -464,7 +464,6 @@ impl Receiver {
         }
     }
 
-    /// Expires deadlines.
     pub fn handle_timers(&mut self, now: Time, input: &mut InputQueue, link: &mut Common) {
         if self.deadline() > now {
             return;

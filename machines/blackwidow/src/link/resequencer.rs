@@ -126,7 +126,6 @@ impl Resequencer {
         self.runs.is_empty()
     }
 
-    /// Drops all runs.
     pub fn clear(&mut self) {
         while let Some(run) = self.runs.pop_front() {
             self.recycle(run);

@@ -202,7 +202,7 @@ impl Transmitter {
     /// acknowledges less than an earlier one, since it was sent before that one and is out of date.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// See [`Self::check`].
     pub fn word(
         &mut self,
         word: &ControlWord,

@@ -68,7 +68,7 @@ pub(super) struct Line {
     pub(super) lane: Option<f64>,
 }
 
-/// A drawing without colours.
+/// The geometry of a drawing.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) frames: Vec<Frame>,
