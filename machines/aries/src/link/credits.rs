@@ -27,7 +27,7 @@ pub(super) struct SharedCredits {
 }
 
 impl SharedCredits {
-    /// No credits yet, for a buffer of `common` flits and `private` ones per channel.
+    /// Starts without credits, for a buffer of `common` flits and `private` ones per channel.
     pub fn new(private: u32, common: u32) -> Self {
         Self {
             private,

@@ -28,7 +28,6 @@ struct Brought {
     repeated: bool,
     /// Whether a control set is more than a window late.
     stale: bool,
-    /// Whether a set was readable.
     readable: bool,
     /// Number of unreadable sets.
     bad: u32,

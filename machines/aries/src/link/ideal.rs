@@ -18,7 +18,6 @@ pub struct IdealEnd {
     unacknowledged: Unacknowledged,
     /// Virtual channel of the packet being pushed, and its missing flits.
     going: (u8, u8),
-    /// Flits in the buffer.
     flits: u32,
     /// Capacity of the buffer in flits.
     depth: u32,
@@ -145,7 +144,6 @@ impl IdealEnd {
         self.going = (vc, flits);
     }
 
-    /// Returns one credit of `vc`.
     #[inline]
     pub fn give(&mut self, vc: usize) {
         self.credits.give(vc);

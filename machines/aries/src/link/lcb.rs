@@ -46,7 +46,7 @@ pub struct SetWire {
     pub(super) load: u8,
     pub(super) told_load: u8,
     pub(super) peer_load: u8,
-    /// The peer's clock in emulated nanoseconds as last received, and when.
+    /// The peer's clock in emulated nanoseconds as last received, and the time of receipt.
     pub(super) peer_clock: Option<(u64, Time)>,
     /// Emulated microsecond of the last pulse sent.
     pub(super) pulse: u64,
@@ -251,7 +251,7 @@ impl Wire for SetWire {
         true
     }
 
-    /// Flits of packets go up once their set's CRC is known to be good.
+    /// Flits of packets are handed up once their set's CRC is known to be good.
     fn on_frame(end: &mut AriesLcb, now: Time, frame: &Frame<'_>) -> Result<(), FrameError> {
         if frame.kind() != SetFrame::KIND {
             return Err(FrameError::BadKind);
@@ -342,7 +342,7 @@ impl Wire for SetWire {
         true
     }
 
-    /// Packets accepted whole and not wholly acknowledged.
+    /// Packets accepted completely but not acknowledged completely.
     fn unacknowledged_packets(&self) -> u64 {
         self.tx.buffer().packets()
     }

@@ -57,7 +57,7 @@ pub(super) struct Receiver {
     declared: u64,
     asked: Option<Asked>,
     retry_due: Time,
-    /// Range whose gaps the next frame out requests.
+    /// Range whose gaps the next frame sent requests.
     wanted: Option<(u64, u64)>,
     /// An earlier nack had no effect: the next one does not ride on data, which may be lost too.
     insists: bool,
@@ -377,7 +377,8 @@ impl Receiver {
     }
 
     /// The next gap to request: its distance from the expected set and its number of sets, 0 for
-    /// everything from there on. `last`: no room for another, so it covers all that follow.
+    /// everything from there on. If `last`, there is no room for another nack, so this one covers
+    /// all following gaps.
     pub fn next_nack(&mut self, last: bool) -> Option<(u16, u16)> {
         let (from, to) = self.wanted.take()?;
         self.insists = false;

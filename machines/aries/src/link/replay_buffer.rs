@@ -28,8 +28,8 @@ pub(super) struct Acknowledged {
     pub sets: u64,
     /// Packets wholly acknowledged by this.
     pub packets: u64,
-    /// Time from sending the newest of them to its acknowledgement, if sent once only (Karn's rule:
-    /// otherwise the copy is ambiguous).
+    /// Time from sending the newest of them to its acknowledgement, if it was sent only once
+    /// (Karn's rule: otherwise it is unknown which copy is acknowledged).
     pub round_trip: Option<Duration>,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct ReplayBuffer {
     acked: u64,
     cursor: u64,
     next: u64,
-    /// Packets accepted whole but not wholly acknowledged.
+    /// Packets accepted completely but not acknowledged completely.
     packets: u64,
 }
 
@@ -326,7 +326,7 @@ impl ReplayBuffer {
         self.next > self.acked
     }
 
-    /// Packets accepted whole and not wholly acknowledged.
+    /// Packets accepted completely but not acknowledged completely.
     #[inline]
     pub fn packets(&self) -> u64 {
         self.packets

@@ -84,7 +84,7 @@ pub(crate) struct TransferEnded {
 #[derive(Debug, Default)]
 struct Channel {
     queue: VecDeque<Queued>,
-    /// Slot of the transfer being sent. The channel waits for its end if it fails or is a send.
+    /// Slot of the transfer being sent. If it fails, the channel waits for its end.
     sending: Option<u8>,
 }
 

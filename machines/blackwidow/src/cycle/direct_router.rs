@@ -158,7 +158,6 @@ impl DirectRouter {
         }
     }
 
-    /// Connects `port` to the link end at `slot`.
     pub(super) fn connect(&mut self, port: usize, slot: u32, pace: Pace) {
         self.lanes.peers[port] = slot;
         if pace.is_slow() {

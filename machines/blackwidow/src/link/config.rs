@@ -37,8 +37,7 @@ impl PhitProfile {
         }
     }
 
-    /// Depths for wires with round trips of tens of microseconds to many milliseconds (design
-    /// decision 9).
+    /// Depths for wires with round trips of tens of microseconds to many milliseconds.
     pub fn live() -> Self {
         Self {
             // Rings have power-of-two sizes. These depths, plus what each ring holds beyond its

@@ -107,9 +107,9 @@ enum Open {
 ///
 /// BlackWidow sec. 4.3: phits arrive before the packet's CRC is known. A packet that turns out bad
 /// is removed by setting the tail back to the end of the previous packet. If it has begun to flow
-/// out, it is let go, and the pending virtual-channel acknowledgements are decremented by its size,
-/// because its retransmission will use the same credits. A packet that does not fit is excised and
-/// discarded up to its EOP.
+/// out, the rest follows, and the pending virtual-channel acknowledgements are decremented by its
+/// size, because its retransmission will use the same credits. A packet that does not fit is
+/// excised and discarded up to its EOP.
 ///
 /// The capacity per virtual channel is the credits offered to the peer plus one packet of maximum
 /// length: the rest of a rejected packet that has begun to flow occupies space that no credit

@@ -16,7 +16,6 @@ impl Position {
         Self { packet, offset: 0 }
     }
 
-    /// The position after `phit`.
     #[inline]
     pub fn after(self, phit: Phit) -> Self {
         match phit.kind() {

@@ -7,7 +7,6 @@ use phitwire::kit::ring::Ring;
 use phitwire::link::credits::Impossible;
 use phitwire::time::{Duration, Time};
 
-/// A packet in the buffer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     /// Position of the packet's head.

@@ -21,7 +21,7 @@ fn netem_s_own_effects_are_survived() {
     for (index, words) in list.iter().enumerate() {
         let seed = index as u64;
         run_netem(words, seed, live(A), live(B), words.to_string());
-        // On the chip's terms the wire keeps the order.
+        // With the chip's profile the wire must keep the order.
         if !words.contains("reorder") && !words.contains("100us") {
             run_netem(words, seed, paper(A), paper(B), format!("paper {words}"));
         }

@@ -24,7 +24,7 @@ impl Transmitter {
     /// checked one by one: the caller then calls [`Self::push`] for each.
     ///
     /// # Panics
-    /// Without [`Self::can_begin`].
+    /// If [`Self::can_begin`] does not hold.
     #[inline]
     pub fn push_packet(
         &mut self,
