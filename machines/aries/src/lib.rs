@@ -12,8 +12,8 @@
 //! ```
 //!
 //! - A link carries sets of nine flits and a tenth with CRC, numbers, acknowledgements and load
-//!   ([`link::AriesLcb`]). The receiver accepts a set only if its CRC is right, so that no damaged
-//!   packet enters a router. Lost sets are resent.
+//!   ([`link::AriesLcb`]). The receiver accepts a set only if its CRC is correct, so that no
+//!   damaged packet enters a router. Lost sets are resent.
 //! - The router ([`router`]) compares two minimal and two non-minimal paths by load, at the
 //!   packet's source and at each later router where the order of channels permits both kinds
 //!   ([`route`]). The virtual channel grows along the path, so that waiting packets cannot form a
@@ -21,8 +21,8 @@
 //! - The NIC ([`nic`]) rejects requests that its memory protection does not allow, and reports the
 //!   end of every request in a completion. Its block transfer and collective engines run without a
 //!   processor.
-//! - A [`topology::Dragonfly`] computes the tables, without failed parts. [`manage`] computes the
-//!   changes for a running network when parts fail or recover.
+//! - A [`topology::Dragonfly`] computes the tables, leaving out failed parts. [`manage`] computes
+//!   the changes for a running network when parts fail or recover.
 
 pub mod cycle;
 pub mod link;
@@ -38,7 +38,7 @@ use phitwire::catalogue::{Machine, Simulation};
 use phitwire::net::Family;
 use phitwire_framing::aries::frame::SetFrame;
 
-/// The machine's entry for the list of machines.
+/// This machine's entry in the list of machines.
 pub static MACHINE: Machine = Machine {
     generators: &[topology::GENERATOR],
     tables: reproduce::TABLES,

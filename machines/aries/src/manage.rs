@@ -171,7 +171,7 @@ mod tests {
         assert_eq!((plan.lost.len(), plan.routed.report.lost_pairs), (0, 0));
         let restored = plan.restored;
         // Router 0 sees that its link is down and sends packets over group 2. Packets of router 1
-        // reach it when they can no longer turn away.
+        // reach it when they can no longer be diverted.
         assert!(
             restored.contains(&(1, 4)) && !restored.contains(&(0, 4)),
             "{restored:?}"

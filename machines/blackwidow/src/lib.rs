@@ -47,7 +47,7 @@ use phitwire::catalogue::{Machine, Simulation};
 use phitwire::net::Family;
 use phitwire_framing::yarc::frame::DataFrame;
 
-/// The machine's entry for the list of machines.
+/// This machine's entry in the list of machines.
 pub static MACHINE: Machine = Machine {
     generators: &[topology::GENERATOR],
     tables: reproduce::TABLES,

@@ -27,7 +27,8 @@ use phitwire_framing::aries::set::DATA_FLITS;
 
 type Shared = phitwire::sim::direct::shared::Shared<Aries>;
 
-/// Excludes the time to gather a set, which belongs to the link control block.
+/// Latency of a link's wire in cycles, without the time to gather a set, which the link control
+/// block adds.
 pub(super) fn wire_cycles(
     topology: &Dragonfly,
     options: &AriesOptions,
@@ -143,7 +144,7 @@ impl encoded::Nodes<Aries> for Nodes<'_> {
         Ok(Some(node))
     }
 
-    /// A NIC's link is handled like any other.
+    /// A NIC has a single link.
     fn links(&self, nic: u32, runtime: &Runtime) -> Result<Vec<AriesLinkConfig>, PlanError> {
         let plan = self.topology.plan_nic(nic, runtime)?;
         Ok(vec![plan.link().clone()])
@@ -260,7 +261,7 @@ fn destinations(topology: &Dragonfly, config: &Config) -> Result<Destinations, C
     )
 }
 
-/// The terminals of every partition; their sources begin in cycle `begin`.
+/// Builds the terminals of each partition, whose sources start in cycle `begin`.
 fn terminals(places: &Places, (seed, begin): (u64, u64), shared: &Shared) -> Vec<Vec<Terminal>> {
     let order = Order::of(shared.format.routing);
     let mut nodes = (0..).zip(shared.format.nodes.iter());

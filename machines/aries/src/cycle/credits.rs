@@ -5,7 +5,7 @@ use phitwire::link::MAX_VCS;
 use phitwire::sim::direct::exchange::{all_cycles, delay_cycles};
 use phitwire::sim::direct::mail::{MailError, Reader};
 
-/// Bits of a load and of its valid flag.
+/// Bits per load, including its valid flag.
 const LOAD_BITS: usize = 5;
 const LOAD_MARK: u64 = 1 << 4;
 
@@ -21,7 +21,7 @@ pub struct Returned {
 }
 
 impl Returned {
-    /// Adds a credit in a cycle that has none.
+    /// Adds a credit for `vc` in `cycle`, which must not hold one yet.
     #[inline]
     pub(super) fn credit(&mut self, cycle: u32, vc: usize) {
         self.cycles |= 1 << cycle;
@@ -36,7 +36,7 @@ impl Returned {
         (bit(0) | bit(1) | bit(2)) as usize
     }
 
-    /// Adds a load, 0 to 15, in a cycle that is a multiple of ten.
+    /// Records a load (0 to 15) reported in `cycle`, a multiple of ten.
     #[inline]
     pub(super) fn tell(&mut self, cycle: u32, load: u8) {
         let at = cycle as usize / LOAD_CYCLES as usize * LOAD_BITS;
@@ -85,7 +85,7 @@ impl Returned {
         core::array::from_fn(|vc| self.count_of(vc))
     }
 
-    /// Appends all words to a mail: cycles, channel bits, loads.
+    /// Appends the words to `mail`: cycles, channel bits, loads.
     pub(super) fn write(&self, mail: &mut Vec<u8>) {
         let [low, middle, high] = self.vcs;
         let words = [self.cycles, low, middle, high, self.loads];

@@ -158,7 +158,7 @@ impl DirectRouter {
         }
         let lanes = each!(self, router => &mut router.lanes);
         lanes.peers[port] = slot;
-        // Out, through the input stages at the other end, and back.
+        // Round trip: out, through the peer's input stages, and back.
         let round = 2 * cycles as u16 + INPUT_CYCLES as u16;
         lanes.ends[port] = IdealEnd::new(&SetProfile::paper(), round);
     }
@@ -446,8 +446,8 @@ impl model::DirectRouter<Aries> for DirectRouter {
 
 #[cfg(test)]
 impl DirectRouter {
-    /// Sets a port's used credits of `vc` to `used` without the link's knowledge: a canary for the
-    /// checker.
+    /// Canary for the checker: sets the used credits of `vc` on a port to `used`, bypassing the
+    /// link.
     pub(super) fn spoil_credits(&mut self, port: usize, vc: usize, used: u32) {
         each!(self, router => router.lanes.ends[port].spoil(vc, used));
     }

@@ -1,4 +1,4 @@
-//! Golden vectors, self-made, of flits, credits and loads in mail.
+//! Self-made golden vectors of the flits, credits and loads in mail.
 
 use super::Aries;
 use super::credits::Returned;
@@ -38,7 +38,7 @@ fn credits_and_loads_are_golden() {
     // Credits and loads after the window.
     assert_eq!(read(&CREDITS, 3), Err(MailError::Credits));
     assert_eq!(read(&CREDITS, 30), Err(MailError::Credits));
-    // A channel without a credit.
+    // Channel bits without a credit.
     for word in 1..4 {
         let mut wrong = CREDITS;
         wrong[8 * word] |= 2;

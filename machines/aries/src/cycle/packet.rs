@@ -1,10 +1,10 @@
 //! Packets of synthetic traffic, and the sink that verifies them.
 //!
-//! For a router they are packets of the Aries network: the head flit, and the length of a put and
-//! of its response (XC white paper, "Aries Performance"). The other contents of a put are
-//! irrelevant here: a request carries its name and data derived from the name, so that a sink can
-//! verify that it received each packet once and undamaged. A response consists of its head, as on
-//! the machine, and identifies the request by its packet id.
+//! Routers treat them as packets of the Aries network: they have a head flit and the length of a
+//! put or of its response (XC white paper, "Aries Performance"). The rest of a put is irrelevant
+//! here: a request carries its name and data derived from the name, so that a sink can verify that
+//! it received each packet once and undamaged. A response consists of its head, as on the machine,
+//! and identifies the request by its packet id.
 
 use phitwire_framing::aries::flit::{
     FLIT_MASK, Flit, Head, Lines, MAX_PACKET_FLITS, NodeId, Routing,
@@ -65,7 +65,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// A number that few other replies have.
+    /// A key that few other replies share.
     #[inline]
     pub(super) fn key(self) -> u64 {
         mix(1 << 63 | u64::from(self.dest) << 12 | u64::from(self.id))
@@ -143,7 +143,7 @@ pub(super) enum Delivery {
 pub struct Assembly {
     flits: [u64; MAX_PACKET_FLITS],
     len: u8,
-    /// Flits of the open packet so far, from its head.
+    /// Length of the open packet in flits, from its head.
     of: u8,
     vc: u8,
 }

@@ -47,7 +47,7 @@ pub struct Terminal {
     last_seen: Option<(Order, LastSeen)>,
 }
 
-/// Credits of a window that are not all applied yet.
+/// The credits that arrive in a window, and which of them have been applied.
 struct Coming<'a> {
     lanes: &'a [Returned; NIC_LANES],
     /// Cycles whose credits have been applied.

@@ -84,7 +84,8 @@ pub(super) fn run(topology: &Dragonfly, config: &Asked, partitions: usize) -> Re
     report
 }
 
-/// Both NIC links, Netlink on both sides, a router, and the 13 flits after the head.
+/// Latency through one router: both NIC links, Netlink on both sides, the router, and the 13 flits
+/// after the head.
 const ONE_ROUTER: u64 = 2 * 40 + 2 * 6 + 47 + 13;
 
 #[test]
@@ -101,8 +102,8 @@ fn an_idle_router_has_the_latency_of_its_stages() {
 
 #[test]
 fn every_hop_takes_a_hundred_nanoseconds_and_its_cable() {
-    // A green, a black and a blue link. A set has nine flits, so 14 of them lose a cycle or two on
-    // every link, and three or four on a blue link of 12.5 Gb/s.
+    // A green, a black and a blue link. A set has nine flits of data, so a packet of 14 flits loses
+    // a cycle or two on every link, and three or four on a blue link of 12.5 Gb/s.
     for (shape, cycles, lost) in [
         ((1, 1, 2, 1, 0), 40, 1),
         ((1, 2, 1, 1, 0), 50, 1),
@@ -248,8 +249,8 @@ fn long_cables_send_nobody_round() {
     }
 }
 
-/// The conditions under which packets take the same paths in both grains; see the router's test,
-/// where packets meet no other.
+/// At low load and with a bias towards minimal paths, packets take the same paths in both grains.
+/// The router's own test sends isolated packets.
 #[test]
 fn where_nobody_waits_a_packet_grain_costs_the_flits_behind_the_head() {
     let topology = dragonfly(3, 2, 2, 2, 4);

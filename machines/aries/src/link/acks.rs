@@ -1,20 +1,20 @@
-//! When to acknowledge: what rides on data, what waits briefly, what cannot wait.
+//! Decides when to acknowledge: on data, after a short delay, or at once.
 
 use phitwire_framing::aries::flit::{MAX_PACKET_FLITS, VCS};
 use phitwire_framing::aries::set::{VC_ACK_UNIT, vc_ack};
 
 use phitwire::time::{Duration, Time};
 
-/// VC acks ride on tenth flits one channel at a time, without the last few flits; a control set
-/// with the rest may wait for this many delays.
+/// Tenth flits carry VC acks for one channel at a time, in whole blocks. A control set with the
+/// remainder may wait for this many delays.
 const DELAYS_FOR_VC_ACKS: u64 = 16;
 
-/// A receiver's buffer and its rules for acknowledgements, for [`Acks::new`].
+/// Buffer sizes and acknowledgement rules of a receiver, for [`Acks::new`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AckTerms {
     /// Maximum number of sets that the peer may have unacknowledged.
     pub window: u64,
-    /// Total flits of buffer.
+    /// Size of the buffer in flits.
     pub offered: u32,
     /// Flits private to each channel.
     pub private: u32,
@@ -50,7 +50,7 @@ pub(super) struct Acks {
 }
 
 impl Acks {
-    /// A session on `terms`; announces the credits at once.
+    /// Starts a session on `terms`, with an announcement of the credits due at once.
     pub fn new(terms: AckTerms) -> Self {
         let delays = if terms.full_numbers {
             1
@@ -79,7 +79,7 @@ impl Acks {
         }
     }
 
-    /// Sets with `flits` flits of packets were accepted; `expected` is the next one.
+    /// Records accepted sets with `flits` flits of packets; `expected` is the next set.
     #[inline]
     pub fn accepted(&mut self, flits: u32, expected: u64, now: Time) {
         debug_assert!(expected >= self.told_set, "accepted sets stay accepted");
@@ -91,10 +91,10 @@ impl Acks {
         }
     }
 
-    /// `flits` of `vc` left the buffer.
+    /// Records that `flits` flits of `vc` left the buffer.
     ///
     /// # Panics
-    /// If there were fewer.
+    /// If the buffer holds fewer.
     #[inline]
     pub fn free(&mut self, vc: usize, flits: u32, now: Time) {
         assert!(self.held >= flits, "more flits acknowledged than held");

@@ -8,19 +8,19 @@ use phitwire::kit::config::getters;
 use phitwire::link::ErrorInjection;
 use phitwire::link::config::{LinkConfig, LinkConfigError, in_range};
 
-/// Most flits of buffer that both ends can count.
+/// Largest input buffer in flits that both ends can count.
 pub(super) const MAX_INPUT_FLITS: u32 = 1 << 18;
-/// Most unacknowledged sets with full-width numbers.
+/// Largest window of unacknowledged sets with full-width numbers.
 const MAX_WINDOW_SETS: u16 = 1 << 14;
-/// Most flits of buffer that 8-bit VC acks in blocks of eight can count, with a block to spare per
-/// channel.
+/// Largest input buffer in flits that 8-bit VC acks in blocks of eight can count, with a block to
+/// spare per channel.
 const MAX_SHORT_INPUT_FLITS: u32 = 2_048 - 8 * VCS as u32;
-/// Most unacknowledged sets that 6-bit numbers with their odd bit can distinguish from those of the
-/// previous lap.
+/// Largest window of unacknowledged sets that 6-bit numbers with their odd bit can distinguish from
+/// those of the previous lap.
 const MAX_SHORT_WINDOW_SETS: u16 = 64;
 
-/// Depths of a link: the chip's own, or deeper ones for wires with a longer round trip. The times
-/// are in the [`LinkProfile`](phitwire::link::LinkProfile) of the [`LinkConfig`].
+/// Buffer depths of a link: those of the chip, or deeper ones for wires with a longer round trip.
+/// The times are in the [`LinkProfile`](phitwire::link::LinkProfile) of the [`LinkConfig`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetProfile {
     /// Sets that the replay buffer holds.
@@ -29,20 +29,20 @@ pub struct SetProfile {
     pub private_flits: u32,
     /// Input buffer flits shared by all virtual channels.
     pub common_flits: u32,
-    /// Sets that the receiver keeps after a gap. 0: none, as on the chip; the sender then replays
-    /// everything from the missing set on.
+    /// Sets that the receiver keeps after a gap. With 0, as on the chip, it keeps none, and the
+    /// sender replays everything from the missing set on.
     pub held_sets: u16,
     /// Whether every frame begins with a control set that carries full-width numbers.
     pub full_numbers: bool,
     /// No packet may begin while more flits than this are accepted from the core but not sent.
     pub backlog_flits: u32,
-    /// Under a paced clock, most sets gathered into a frame before it leaves.
+    /// Maximum number of sets gathered into a frame under a paced clock.
     pub burst_sets: u32,
 }
 
 impl SetProfile {
-    /// The chip's: a replay buffer of 64 sets, 6-bit numbers, an input buffer of 128 blocks of 8
-    /// flits.
+    /// The depths of the chip: a replay buffer of 64 sets, 6-bit numbers, an input buffer of 128
+    /// blocks of 8 flits.
     pub fn paper() -> Self {
         Self {
             window_sets: 64,
@@ -57,8 +57,8 @@ impl SetProfile {
         }
     }
 
-    /// The same rules over wires whose round trip is tens of microseconds to many milliseconds, and
-    /// which lose whole frames.
+    /// Depths for wires whose round trip is tens of microseconds to many milliseconds, and which
+    /// lose whole frames.
     pub fn live() -> Self {
         Self {
             window_sets: 2_048,
@@ -72,7 +72,7 @@ impl SetProfile {
         }
     }
 
-    /// Total flits of input buffer.
+    /// Size of the input buffer in flits.
     pub const fn input_flits(&self) -> u32 {
         self.private_flits * VCS as u32 + self.common_flits
     }
@@ -90,7 +90,6 @@ pub struct LcbRegisters {
     pub replay_after_repeats: u8,
     /// Seed of each lane's scrambler; 0: the lane is not scrambled. Both ends must agree.
     pub scrambler_seeds: [u16; LANES.count()],
-    /// Injected errors.
     pub injection: ErrorInjection,
 }
 
@@ -148,7 +147,7 @@ impl AriesLinkConfig {
         let window = u64::from(sets.window_sets);
         match (sets.full_numbers, sets.held_sets) {
             (_, 0) => {}
-            // Whatever the peer may send must fit, and numbers must give its position.
+            // Every set that the peer may send must fit, and numbers must give its position.
             (true, held) => in_range("held_sets", held.into(), window, MAX_WINDOW_SETS.into())?,
             (false, held) => in_range("held_sets", held.into(), 0, 0)?,
         }
@@ -166,7 +165,7 @@ impl AriesLinkConfig {
         })
     }
 
-    /// The same with other registers.
+    /// The same configuration with other registers.
     ///
     /// # Errors
     /// [`LinkConfigError::OutOfRange`].
@@ -192,9 +191,9 @@ impl AriesLinkConfig {
     getters! {
         /// Names, times, clock, rate, cable.
         link: &LinkConfig;
-        /// Depths.
+        /// Buffer depths.
         sets: &SetProfile;
-        /// Programmable registers as the link starts with them.
+        /// Initial values of the programmable registers.
         registers: &LcbRegisters;
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct SharedCredits {
 }
 
 impl SharedCredits {
-    /// No credits yet, for a buffer of `common` flits and `private` ones per channel.
+    /// Starts without credits, for a buffer of `common` flits and `private` ones per channel.
     pub fn new(private: u32, common: u32) -> Self {
         Self {
             private,
@@ -42,8 +42,8 @@ impl SharedCredits {
         self.sent[vc].wrapping_sub(self.freed[vc])
     }
 
-    /// Far-end load: flits in the peer's buffer as far as known, if `unacknowledged` of those sent
-    /// are not acknowledged and `early` credits are counted that have not arrived.
+    /// Far-end load: the known number of flits in the peer's buffer, given that `unacknowledged` of
+    /// the sent flits are not acknowledged and `early` of the counted credits have not arrived.
     #[inline]
     pub fn far_flits(&self, early: u32, unacknowledged: u32) -> u32 {
         (self.used_in_all + early).saturating_sub(unacknowledged)
@@ -65,7 +65,7 @@ impl SharedCredits {
         self.used_in_all != 0 || !self.announced
     }
 
-    /// The common part of `used` flits of one channel.
+    /// How many of `used` flits of a channel are in the common part.
     #[inline]
     fn beyond(&self, used: u32) -> u32 {
         used.saturating_sub(self.private)
@@ -88,7 +88,7 @@ impl SharedCredits {
         );
     }
 
-    /// Whether the peer can have freed as many flits of each channel as `counts` say.
+    /// Checks that the peer can have freed as many flits of each channel as `counts` says.
     pub fn check_all(&self, counts: &[u32; VCS]) -> Result<(), Impossible> {
         let offered = self.private * VCS as u32 + self.common;
         let (mut owed, mut common) = (0_u32, 0_u32);
@@ -134,22 +134,20 @@ impl SharedCredits {
         freed
     }
 
-    /// Adds one freed flit of `vc`, on a link that returns credits one by one. A surplus credit
-    /// is ignored.
+    /// Adds one freed flit of `vc`, on a link that returns credits one by one. Ignores a surplus
+    /// credit, which the checkers report.
     #[inline]
     pub fn give(&mut self, vc: usize) {
-        // Ignore surplus credits: the checkers report them.
         let _ = self.release(vc, self.freed[vc].wrapping_add(1));
     }
 
-    /// Whether every channel can take `flits` flits beyond what is known, whatever its private
-    /// part.
+    /// Whether the common part alone has room for `flits` more flits on any channel.
     #[inline]
     pub fn is_ample(&self, flits: u32) -> bool {
         self.common_used + flits <= self.common
     }
 
-    /// The known count of `vc`.
+    /// Flits of `vc` that the peer is known to have freed.
     #[inline]
     pub fn freed(&self, vc: usize) -> u32 {
         self.freed[vc]

@@ -20,8 +20,8 @@ impl DeclaredGap {
         }
     }
 
-    /// The sets from `start` up to `end` arrived. If the missing frame has now arrived twice, late
-    /// and resent, returns how long after the gap appeared it first came.
+    /// Records that the sets from `start` up to `end` arrived. Once the missing frame has arrived
+    /// twice, late and resent, returns the time from the gap's appearance to its first arrival.
     pub fn sighted(&mut self, start: u64, end: u64, now: Time) -> Option<Duration> {
         let at = self.at?;
         if start > at || end <= at {

@@ -15,22 +15,21 @@ use phitwire::time::Time;
 /// Emulated time between pulses of the global clock in ns (ours).
 const PULSE_NS: u64 = 1_000;
 
-/// Content found in a frame of sets so far.
+/// Contents of a frame of sets so far.
 #[derive(Debug, Default)]
 struct Brought {
     /// Number of the next data set, if a control set named it.
     at: Option<u64>,
-    /// Something that can come from the peer: a control set, or a data set with a number.
+    /// Whether a set can have come from the peer: a control set, or a data set with a number.
     accepted: bool,
-    /// Something new, or a control set.
+    /// Whether there was a new data set or a control set.
     news: bool,
-    /// Data sets received before.
+    /// Whether data sets arrived that were received before.
     repeated: bool,
-    /// A control set is more than a window late.
+    /// Whether a control set is more than a window late.
     stale: bool,
-    /// A readable set.
     readable: bool,
-    /// Unreadable sets.
+    /// Number of unreadable sets.
     bad: u32,
 }
 
@@ -43,7 +42,7 @@ pub(super) fn on_sets(end: &mut AriesLcb, now: Time, frame: &SetFrame<'_>) {
 }
 
 impl SetWire {
-    /// Takes in a frame of this session.
+    /// Handles a frame of this session.
     fn take(&mut self, link: &mut Common, now: Time, frame: &SetFrame<'_>, input: &mut AriesInput) {
         let header = frame.header();
         self.scrambler[IN].set_lanes(header.lanes);
@@ -81,7 +80,7 @@ impl SetWire {
             link.unusable(now);
         }
         if !brought.readable {
-            // Each of its sets counts like a frame: the sender chooses how long frames are.
+            // Count each set like a frame, since the sender chooses the length of frames.
             link.bad_words += brought.bad;
             link.counters.drop_bad_sideband += 1;
             if link.bad_words >= BAD_WORDS_UNTIL_DOUBT {
@@ -95,8 +94,8 @@ impl SetWire {
         self.rx.look_for_gaps(now, &mut self.sets);
     }
 
-    /// Handles one set of a frame, still scrambled. On an error no correct peer sent it, and the
-    /// rest of the frame is dropped.
+    /// Handles one set of a frame, still scrambled. An error means that no correct peer sent it;
+    /// the rest of the frame is then dropped.
     #[inline]
     fn on_set(
         &mut self,
@@ -223,8 +222,8 @@ impl SetWire {
         Ok(())
     }
 
-    /// Handles a set that failed its CRC. Its position in the frame gives its number, or it was the
-    /// expected one.
+    /// Handles a set that failed its CRC. Its number follows from its position in the frame or,
+    /// with short numbers, is assumed to be the expected one.
     fn on_bad_set(&mut self, link: &mut Common, bytes: &SetBytes, brought: &mut Brought) {
         brought.bad += 1;
         let number = if self.config.sets.full_numbers {
@@ -251,7 +250,8 @@ impl SetWire {
         self.rx.wants_nack() || link.out.wants_probe || self.rx.acks.is_due(now)
     }
 
-    /// The next frame, if there is something to send: its length, and whether it carries data.
+    /// Writes the next frame to `buf`, if there is something to send. Returns its length and
+    /// whether it carries data.
     pub(super) fn emit_frame(
         &mut self,
         link: &mut Common,
@@ -316,8 +316,8 @@ impl SetWire {
         most - left
     }
 
-    /// A control set for each gap to request, leaving room for one control set and one data set if
-    /// there is data.
+    /// Writes a control set for each gap to request, leaving room for one control set and one data
+    /// set if there is data.
     fn emit_nacks(
         &mut self,
         link: &mut Common,

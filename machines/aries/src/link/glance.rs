@@ -1,4 +1,4 @@
-//! Contents of a frame, seen from outside.
+//! Reads the contents of a frame from outside the link.
 
 use phitwire_framing::aries::frame::SetFrame;
 use phitwire_framing::aries::set::Set;
@@ -8,8 +8,8 @@ use super::config::LcbRegisters;
 use super::scrambler::Scrambler;
 use phitwire::link::Glance;
 
-/// The data sets in a frame of sets, where control sets give their numbers, as over real wires;
-/// scrambled with the registers' default seeds.
+/// Lists the data sets in a frame whose control sets carry full-width numbers, as over real wires.
+/// Assumes the registers' default scrambler seeds.
 pub(crate) fn glance(frame: &Frame<'_>) -> Option<Glance> {
     let frame = SetFrame::of(frame).ok()?;
     let seeds = LcbRegisters::default().scrambler_seeds;

@@ -15,7 +15,7 @@ pub(super) struct HeldSets {
 }
 
 impl HeldSets {
-    /// Room for sets up to `limit` after the expected one; 0: for none.
+    /// Reserves room for the `limit` sets from the expected one on; 0 holds none.
     pub fn new(limit: u16) -> Self {
         let slots = match limit {
             0 => 0,
@@ -71,7 +71,6 @@ impl HeldSets {
         self.held += 1;
     }
 
-    /// Removes and returns `set`, if held.
     #[inline]
     pub fn take(&mut self, set: u64) -> Option<[Flit; DATA_FLITS]> {
         if !self.has(set) {
@@ -93,7 +92,8 @@ impl HeldSets {
         Some((start, self.skip(start, to, false)))
     }
 
-    /// The first set from `from` on, below `to`, that is missing (`over_held`), or held.
+    /// The first missing set in `from..to` if `over_held`, otherwise the first held one; `to` if
+    /// there is none.
     fn skip(&self, from: u64, to: u64, over_held: bool) -> u64 {
         if self.held == 0 {
             return if over_held { from } else { to };

@@ -9,8 +9,8 @@ use super::unacknowledged::Unacknowledged;
 
 /// One end of a link between routers in virtual time without bytes: the input buffer, the credits
 /// and the load estimate of [`AriesLcb`](super::AriesLcb), without sets, CRC, replay, sessions and
-/// lanes. Nothing is lost, so an acknowledgement would come a round trip after its flit and carry
-/// no other news. The owner transports its content and times the arrivals.
+/// lanes. Nothing is lost, so no acknowledgements are sent: each would arrive one round trip after
+/// its flit. The owner transports the contents and times the arrivals.
 #[derive(Clone, Debug)]
 pub struct IdealEnd {
     input: AriesInput,
@@ -18,7 +18,6 @@ pub struct IdealEnd {
     unacknowledged: Unacknowledged,
     /// Virtual channel of the packet being pushed, and its missing flits.
     going: (u8, u8),
-    /// Flits in the buffer.
     flits: u32,
     /// Capacity of the buffer in flits.
     depth: u32,
@@ -47,8 +46,8 @@ impl IdealEnd {
 
     // Receiving.
 
-    /// Handles an arrived flit. Returns its virtual channel; `None` if it found no room or is out
-    /// of place, which is [counted](Self::refused).
+    /// Handles an arrived flit. Returns its virtual channel; `None` if it had no room or is out of
+    /// place, which is [counted](Self::refused).
     #[inline]
     pub fn receive(&mut self, flit: Flit) -> Option<usize> {
         let room = self.flits < self.depth;
@@ -85,7 +84,6 @@ impl IdealEnd {
         self.input.len(vc)
     }
 
-    /// Flits in the buffer.
     #[inline]
     pub fn flits(&self) -> u32 {
         self.flits
@@ -101,7 +99,7 @@ impl IdealEnd {
         self.input.open()
     }
 
-    /// Flits that found no room or were out of place.
+    /// Flits that had no room or were out of place.
     pub const fn refused(&self) -> u32 {
         self.refused
     }
@@ -120,11 +118,11 @@ impl IdealEnd {
         self.credits.is_ample(flits)
     }
 
-    /// Takes the next flit of a packet, sent in cycle `now`. Its head takes the credits for all of
-    /// it.
+    /// Takes the next flit of a packet, sent in cycle `now`. The head takes the credits for the
+    /// whole packet.
     ///
     /// # Panics
-    /// If there are too few.
+    /// If there are too few credits.
     #[inline]
     pub fn push(&mut self, flit: Flit, now: u64) {
         if self.going.1 == 0 {
@@ -138,7 +136,7 @@ impl IdealEnd {
     /// Takes credits for a packet of `flits` flits on `vc`, whose flits are then pushed.
     ///
     /// # Panics
-    /// If there are too few.
+    /// If there are too few credits.
     #[inline]
     pub fn begin(&mut self, vc: u8, flits: u8) {
         debug_assert!(self.going.1 == 0 && usize::from(flits) <= MAX_PACKET_FLITS);
@@ -146,7 +144,6 @@ impl IdealEnd {
         self.going = (vc, flits);
     }
 
-    /// A credit of `vc` was returned.
     #[inline]
     pub fn give(&mut self, vc: usize) {
         self.credits.give(vc);
@@ -160,7 +157,7 @@ impl IdealEnd {
         self.credits.far_flits(early, unacknowledged)
     }
 
-    /// Flits of each virtual channel without returned credits, except those not sent yet.
+    /// Flits sent on each virtual channel whose credits have not returned.
     pub fn used(&self) -> [u32; VCS] {
         let (vc, left) = self.going;
         core::array::from_fn(|i| {

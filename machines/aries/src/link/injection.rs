@@ -19,7 +19,7 @@ pub(super) struct Injector {
     seen: u8,
     /// Damaged sets among `seen`.
     hit: u8,
-    /// Damage the check of the next set.
+    /// Whether to damage the CRC of the next set.
     bad_crc: bool,
 }
 
@@ -34,7 +34,7 @@ impl Injector {
         }
     }
 
-    /// Damages one bit of the check of the next set.
+    /// Damages one bit of the CRC of the next set.
     pub fn force_bad_crc(&mut self) {
         self.bad_crc = true;
     }

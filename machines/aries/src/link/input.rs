@@ -11,7 +11,7 @@ use phitwire::link::{Change, ReceiveBuffer};
 const BLOCK: usize = 8;
 /// Maximum number of blocks in a packet.
 const MOST_BLOCKS: u32 = MAX_PACKET_FLITS.div_ceil(BLOCK) as u32;
-/// No block.
+/// Sentinel for no block.
 const NONE: u16 = u16::MAX;
 
 /// Flits that fill one cache line.
@@ -52,14 +52,14 @@ impl Chain {
     }
 }
 
-/// The packet being written, or the last one that was.
+/// The packet being written, or the last one written.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     vc: u8,
     /// Missing flits; 0: no packet is open.
     left: u8,
     so_far: u8,
-    /// No room for it: the peer ignored its credits.
+    /// Whether there is no room for the packet, because the peer ignored its credits.
     refused: bool,
 }
 
@@ -96,11 +96,11 @@ pub(super) struct Arrived {
 /// blocks.
 ///
 /// The write side belongs to the [`AriesLcb`](super::AriesLcb), the read side to the router core or
-/// NIC. Its [`give_back`](phitwire::link::NodeLink::give_back) sends what
+/// NIC. [`give_back`](phitwire::link::NodeLink::give_back) sends what
 /// [`take_acks`](Self::take_acks) returns.
 #[derive(Clone, Debug)]
 pub struct AriesInput {
-    /// Blocks ever used: as many as the worst backlog so far needed.
+    /// Blocks allocated so far: as many as the worst backlog needed.
     blocks: Vec<Block>,
     /// Successor of each block, in a channel's chain or the free list.
     next: Vec<u16>,
@@ -183,7 +183,7 @@ impl AriesInput {
 
     /// Writes the next arrived flit, like [`Self::write`]. Returns its virtual channel, or `None`
     /// if there was no room or it should have been a head.
-    // Virtual time writes flit by flit: through `write` that took 7 % of its instructions.
+    // Virtual time writes flit by flit; going through `write` took 7 % of its instructions.
     #[inline]
     pub(super) fn write_one(&mut self, flit: Flit) -> Option<usize> {
         if self.open.left == 0 && !self.begin(flit) {
@@ -212,7 +212,7 @@ impl AriesInput {
         (self.open.vc, self.open.left)
     }
 
-    /// Opens the packet that begins with `first`. False if impossible.
+    /// Opens the packet that begins with `first`. Returns false if that is not a valid head.
     #[inline]
     fn begin(&mut self, first: Flit) -> bool {
         let Some(head) = Head::parse(first) else {
@@ -238,7 +238,8 @@ impl AriesInput {
     }
 
     /// Appends flits that fit ([`Self::has_room`]).
-    // Measured: as calls, this and two others cost one to four percent of the message rate.
+    // Measured: without inlining, this and two other functions cost one to four percent of the
+    // message rate.
     #[inline(always)]
     fn append(&mut self, vc: u8, count: usize, flit: impl Fn(usize) -> Flit) {
         let vc = below::<VCS>(usize::from(vc));
@@ -298,8 +299,8 @@ impl AriesInput {
         chain.written = 0;
     }
 
-    /// The session ended inside a packet: fills the rest with ones and marks the head, if still
-    /// here, as poisoned. True if there was such a packet.
+    /// Ends a packet that the session left incomplete: fills the rest with ones and poisons the
+    /// head if it is still in the buffer. Returns whether there was such a packet.
     ///
     /// No source, memory domain or command consists of ones, so a destination rejects even a
     /// request without data and hence without packet CRC.
@@ -320,7 +321,7 @@ impl AriesInput {
         true
     }
 
-    /// The `nth` last flit written to `vc`, if still here.
+    /// The flit that is `nth` from the end of those written to `vc`, if still in the buffer.
     fn nth_last(&mut self, vc: usize, nth: u32) -> Option<&mut Flit> {
         let chain = &self.chains[vc];
         let place = usize::from(chain.out) + chain.len.checked_sub(nth)? as usize;
@@ -360,7 +361,6 @@ impl AriesInput {
             .then(|| self.blocks[usize::from(chain.first)].0[usize::from(chain.out) % BLOCK])
     }
 
-    /// Takes the next flit of `vc`.
     #[inline]
     pub fn pop(&mut self, vc: usize) -> Option<Flit> {
         let chain = &mut self.chains[vc];

@@ -30,8 +30,8 @@ const _: () = assert!(set_frame_len(2) <= MIN_SET_FRAME_BYTES);
 ///
 /// # Peer restarts
 /// If the peer turns out to be another incarnation, every packet in the replay buffer is discarded
-/// and counted; if it is merely silent, none is, and this end retries at growing intervals forever,
-/// unless the profile's `give_up` limits that. The same holds for unusable frames.
+/// and counted. If it is only silent, or its frames are unusable, no packet is discarded, and this
+/// end retries at growing intervals, forever unless the profile's `give_up` sets a limit.
 pub type AriesLcb = LinkEnd<SetWire>;
 
 /// The protocol of a link of sets.
@@ -46,11 +46,11 @@ pub struct SetWire {
     pub(super) load: u8,
     pub(super) told_load: u8,
     pub(super) peer_load: u8,
-    /// The peer's clock in emulated nanoseconds as last received, and when.
+    /// The peer's clock in emulated nanoseconds as last received, and the time of receipt.
     pub(super) peer_clock: Option<(u64, Time)>,
     /// Emulated microsecond of the last pulse sent.
     pub(super) pulse: u64,
-    /// The receive clock is lost until then.
+    /// Until when the receive clock is lost.
     deaf_until: Option<Time>,
 }
 
@@ -70,7 +70,6 @@ impl SetWire {
         self.tx.can_begin(vc, flits)
     }
 
-    /// Counters of sets and flits.
     pub fn set_counters(&self) -> &SetCounters {
         &self.sets
     }
@@ -154,8 +153,8 @@ impl Wire for SetWire {
     const VC_NAMES: &'static [&'static str] = &VC_NAMES;
     const LAYOUT: LaneLayout = SetFrame::LAYOUT;
     const MIN_FRAME_BYTES: usize = MIN_SET_FRAME_BYTES;
-    /// Measured: a turn soon costs less than its system calls, since a packet takes few of a node's
-    /// instructions.
+    /// Measured: Aries packets take few of a node's instructions, so with shorter turns the system
+    /// calls dominate.
     const BYTES_PER_TURN: usize = 16_000;
 
     fn made(config: AriesLinkConfig, now: Time) -> (Common, Self, AriesInput) {
@@ -238,7 +237,7 @@ impl Wire for SetWire {
         self.config.registers().max_degrades.into()
     }
 
-    /// False while the receive clock is lost, after which the lanes are reinitialised.
+    /// Returns false while the receive clock is lost, after which the lanes are reinitialised.
     #[inline]
     fn hears(&mut self, link: &mut Common, now: Time) -> bool {
         if let Some(until) = self.deaf_until {
@@ -252,7 +251,7 @@ impl Wire for SetWire {
         true
     }
 
-    /// Flits of packets go up once their set's CRC is known to be good.
+    /// Flits of packets are handed up once their set's CRC is known to be good.
     fn on_frame(end: &mut AriesLcb, now: Time, frame: &Frame<'_>) -> Result<(), FrameError> {
         if frame.kind() != SetFrame::KIND {
             return Err(FrameError::BadKind);
@@ -273,8 +272,8 @@ impl Wire for SetWire {
         }
     }
 
-    /// Takes the next flit of a packet; its head says how many follow, one packet after the other.
-    /// A packet once begun is accepted to its end.
+    /// Takes the next flit of a packet, whose head gives the number of flits. Packets follow one
+    /// another; one that has begun is accepted to its end.
     ///
     /// # Panics
     /// If a packet begins with an invalid head or, on an active link, without [`Self::can_begin`].
@@ -287,7 +286,8 @@ impl Wire for SetWire {
         }
     }
 
-    // Measured: as calls, this and two others cost one to four percent of the message rate.
+    // Measured: without inlining, this and two other functions cost one to four percent of the
+    // message rate.
     #[inline(always)]
     fn push_packet(&mut self, link: &mut Common, packet: &[Flit]) {
         let active = link.is_active();
@@ -342,7 +342,7 @@ impl Wire for SetWire {
         true
     }
 
-    /// Packets accepted whole and not wholly acknowledged.
+    /// Packets accepted completely but not acknowledged completely.
     fn unacknowledged_packets(&self) -> u64 {
         self.tx.buffer().packets()
     }

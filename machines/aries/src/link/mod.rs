@@ -8,8 +8,8 @@
 //! numbers and an odd bit, acknowledgements of eight virtual channels, lane degrade,
 //! reinitialisation, error injection.
 //!
-//! [`AriesLcb`] is one end of a link; it hands data up into an [`AriesInput`], and only once its
-//! CRC is known to be good, so that nothing ever has to be taken back.
+//! [`AriesLcb`] is one end of a link. It writes data to an [`AriesInput`] only once the CRC is
+//! known to be good, so that nothing ever has to be taken back.
 
 use phitwire_framing::aries::flit::{FIRST_RESPONSE_VC, VCS};
 use phitwire_framing::aries::set::LANES;

@@ -27,8 +27,8 @@ impl Ranges {
             .sum()
     }
 
-    /// Adds the sets from `from` up to `to`; those already queued keep their position. False if
-    /// there are too many runs.
+    /// Adds the sets from `from` up to `to`; those already queued keep their position. Returns
+    /// false if there are too many runs.
     pub fn add(&mut self, from: u64, to: u64) -> bool {
         debug_assert!(from <= to, "a run does not go back");
         for run in &mut self.list[..self.len] {
@@ -57,7 +57,8 @@ impl Ranges {
         None
     }
 
-    /// The first `sets` sets of the first run, as returned by [`Self::front`], were sent.
+    /// Records that the first `sets` sets of the first run, as returned by [`Self::front`], were
+    /// sent.
     pub fn sent(&mut self, from: u64, sets: u64) {
         debug_assert!(
             self.len > 0 && from + sets <= self.list[0].1,

@@ -7,8 +7,9 @@ pub const G14_0: LaneRate = LaneRate::new(6, 14_000_000_000);
 /// 12.5 Gb/s: an optical link.
 pub const G12_5: LaneRate = LaneRate::new(7, 12_500_000_000);
 
-/// A NIC's link: 64 flits of data in 25 cycles of 875 MHz, where [`G14_0`] carries 9 in 10. In the
-/// chip these are wires to Netlink, without lanes, and 10.2 GB/s of payload ("Aries Performance").
+/// A NIC's link: 64 flits of data in 25 cycles of 875 MHz, where [`G14_0`] carries 9 in 10. On the
+/// chip these are wires to Netlink without lanes that carry 10.2 GB/s of payload ("Aries
+/// Performance").
 pub const NIC: LaneRate = LaneRate::new(8, 39_822_222_222);
 
 /// Rates of cables, faster first.

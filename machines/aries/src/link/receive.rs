@@ -40,13 +40,13 @@ struct Asked {
 
 /// Receives the stream of sets: hands up sets in order and requests missing ones.
 ///
-/// On the chip's terms (`held_sets` 0) every set but the expected one is dropped, and a nack
-/// requests everything from that one on. Otherwise sets after a gap are kept; a gap counts as a
-/// loss once it is older than frames are late on this link, and the nack requests the gap only.
+/// With `held_sets` 0, as on the chip, every set but the expected one is dropped, and a nack
+/// requests everything from that one on. Otherwise sets after a gap are kept; a gap counts as lost
+/// once it is older than late frames usually are on this link, and the nack requests the gap only.
 #[derive(Debug)]
 pub(super) struct Receiver {
     expected: u64,
-    /// The peer has sent everything below this, as far as known.
+    /// The peer is known to have sent everything below this set.
     top: u64,
     window: i64,
     held: HeldSets,
@@ -57,7 +57,7 @@ pub(super) struct Receiver {
     declared: u64,
     asked: Option<Asked>,
     retry_due: Time,
-    /// Range whose gaps the next frame out requests.
+    /// Range whose gaps the next frame sent requests.
     wanted: Option<(u64, u64)>,
     /// An earlier nack had no effect: the next one does not ride on data, which may be lost too.
     insists: bool,
@@ -112,7 +112,7 @@ impl Receiver {
         (self.retry_due != Time::NEVER).then_some(self.expected)
     }
 
-    /// How long a gap may currently be a late frame.
+    /// Time for which a gap may currently be due to a late frame.
     pub fn reorder_hold(&self) -> Duration {
         self.hold.get()
     }
@@ -120,7 +120,7 @@ impl Receiver {
     /// The full number of the set that a control set names as the next one.
     ///
     /// # Errors
-    /// No control set of a correct peer can name it.
+    /// If no control set of a correct peer can name it.
     #[inline]
     pub fn place(&self, next: u32) -> Result<u64, Impossible> {
         let ahead = i64::from(next.wrapping_sub(self.expected as u32) as i32);
@@ -130,15 +130,15 @@ impl Receiver {
         self.expected.checked_add_signed(ahead).ok_or(Impossible)
     }
 
-    /// Whether a control set that names `next` is more than a window late: the peer sent the set
-    /// before the expected one later, so all that it announces is here and nothing that it says
-    /// still holds.
+    /// Whether a control set that names `next` is more than a window late. The peer has since sent
+    /// the set before the expected one, so everything that the control set announces has arrived,
+    /// and the rest of it is out of date.
     #[inline]
     pub fn is_stale(&self, next: u64) -> bool {
         self.expected.saturating_sub(next) > self.window as u64
     }
 
-    /// The full number of the set that seven bits name.
+    /// The full number of the set with these seven low bits.
     ///
     /// # Errors
     /// If no set has this number.
@@ -150,13 +150,13 @@ impl Receiver {
             .ok_or(Impossible)
     }
 
-    /// A control set announces that everything below `next` was sent.
+    /// Records that, according to a control set, everything below `next` was sent.
     #[inline]
     pub fn hint(&mut self, next: u64) {
         self.top = self.top.max(next);
     }
 
-    /// Handles a set with a good CRC. True if it is new.
+    /// Handles a set with a good CRC. Returns whether it is new.
     #[inline]
     pub fn data(
         &mut self,
@@ -213,7 +213,7 @@ impl Receiver {
         true
     }
 
-    /// The expected set has arrived; its flits are in the input buffer.
+    /// Records that the expected set has arrived; its flits are in the input buffer.
     #[inline]
     fn accepted(
         &mut self,
@@ -241,7 +241,7 @@ impl Receiver {
         }
     }
 
-    /// A set arrived for the first time.
+    /// Records the first arrival of a set.
     #[inline]
     fn arrived(&mut self, set: u64, now: Time) {
         if set >= self.declared {
@@ -267,7 +267,7 @@ impl Receiver {
         }
     }
 
-    /// A set failed its CRC; its number is `set`, unless that is damaged too. Returns whether to
+    /// Handles a set that failed its CRC; `set` is its presumed number. Returns whether to
     /// reinitialise the lanes.
     pub fn bad(
         &mut self,
@@ -286,7 +286,7 @@ impl Receiver {
             link.unit_rejected(set, words(bytes));
             self.top = self.top.max(set + 1);
             if self.held.keeps() {
-                // Requested at once; if the nack is lost, the gap is found like any other.
+                // Request it at once; if the nack is lost, the gap is found like any other.
                 self.want(set, set + 1);
             }
         }
@@ -302,8 +302,8 @@ impl Receiver {
         again
     }
 
-    /// A set passed its CRC while an earlier, bad copy
-    /// [is kept](phitwire::link::lanes::LaneWatch::waits): compares them to find the faulty lane.
+    /// Compares a set that passed its CRC with an earlier, bad copy that [is
+    /// kept](phitwire::link::lanes::LaneWatch::waits), to find the faulty lane.
     pub fn good(&mut self, set: u64, bytes: &SetBytes, link: &mut Common) {
         link.unit_accepted(set, words(bytes));
     }
@@ -377,7 +377,8 @@ impl Receiver {
     }
 
     /// The next gap to request: its distance from the expected set and its number of sets, 0 for
-    /// everything from there on. `last`: no room for another, so it covers all that follow.
+    /// everything from there on. If `last`, there is no room for another nack, so this one covers
+    /// all following gaps.
     pub fn next_nack(&mut self, last: bool) -> Option<(u16, u16)> {
         let (from, to) = self.wanted.take()?;
         self.insists = false;
@@ -431,8 +432,8 @@ impl Receiver {
         }
     }
 
-    /// A gap at `set` since `at` is now declared lost: watches whether it was only late. One at a
-    /// time is watched, until its copy must have arrived.
+    /// Watches whether the gap at `set`, which appeared at `at` and is now declared lost, was only
+    /// late. Watches one gap at a time, until its copy must have arrived.
     fn watch_for_late(&mut self, set: u64, at: Time, now: Time) {
         let patience = self.recovery_time.timeout().times(2);
         match &self.late {
@@ -443,13 +444,13 @@ impl Receiver {
         self.late = Some((now + patience, DeclaredGap::new(set, at)));
     }
 
-    /// A lane was dropped: sets sent on all of them are useless, and the peer rewinds when it
-    /// learns of it. Received sets stay.
+    /// Cancels pending nacks after a lane was dropped: sets sent on all lanes are useless, and the
+    /// peer rewinds when it learns of the change. Received sets stay.
     pub fn lanes_changed(&mut self) {
         self.wanted = None;
     }
 
-    /// The session ends: closes an open packet.
+    /// Ends the session: closes an open packet.
     pub fn abort(&mut self, input: &mut AriesInput, counters: &mut SetCounters) {
         counters.rx_cut_packets += u64::from(input.cut());
         self.held.clear();

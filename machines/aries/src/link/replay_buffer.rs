@@ -28,8 +28,8 @@ pub(super) struct Acknowledged {
     pub sets: u64,
     /// Packets wholly acknowledged by this.
     pub packets: u64,
-    /// Time from sending the newest of them to its acknowledgement, if sent once only (Karn's rule:
-    /// otherwise the copy is ambiguous).
+    /// Time from sending the newest of them to its acknowledgement, if it was sent only once
+    /// (Karn's rule: otherwise it is unknown which copy is acknowledged).
     pub round_trip: Option<Duration>,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct ReplayBuffer {
     acked: u64,
     cursor: u64,
     next: u64,
-    /// Packets accepted whole but not wholly acknowledged.
+    /// Packets accepted completely but not acknowledged completely.
     packets: u64,
 }
 
@@ -186,7 +186,7 @@ impl ReplayBuffer {
     }
 
     /// Flits of the set that could be cut now: nine, or fewer that end with a packet; 0 if the
-    /// current packet is incomplete, since idle flits may only stand between packets.
+    /// current packet is incomplete, since idle flits are allowed only between packets.
     #[inline]
     fn next_cut(&self) -> u32 {
         let backlog = self.tail - self.cut;
@@ -197,7 +197,7 @@ impl ReplayBuffer {
         self.open_at.saturating_sub(self.cut) as u32
     }
 
-    /// Limit on the sets, and the flits in them, that [`Self::cut_next`] would produce.
+    /// Number of sets that [`Self::cut_next`] can cut from the backlog now.
     #[inline]
     pub fn new_sets(&self, window: u64) -> u64 {
         let room = window.saturating_sub(self.next - self.acked);
@@ -207,7 +207,7 @@ impl ReplayBuffer {
         (whole + u64::from(last)).min(room)
     }
 
-    /// Cuts the next set off the backlog. False if there is none.
+    /// Cuts the next set off the backlog. Returns false if there is none.
     pub fn cut_next(&mut self, window: u64) -> bool {
         if self.next - self.acked >= window {
             return false;
@@ -250,8 +250,8 @@ impl ReplayBuffer {
         ends - u8::from(end > flits)
     }
 
-    /// The nine flits of `set`, which was cut: in the ring, or copied to `buffer`, whose flits are
-    /// idle.
+    /// The nine flits of `set`, which has been cut: in the ring, or copied to `buffer`, which must
+    /// contain idle flits.
     #[inline]
     pub fn flits_of<'a>(
         &'a self,
@@ -297,7 +297,7 @@ impl ReplayBuffer {
         self.record(set).again
     }
 
-    /// `set` leaves at `now`. Returns whether it was sent before.
+    /// Records that `set` leaves at `now`. Returns whether it was sent before.
     #[inline]
     pub fn sent(&mut self, set: u64, now: Time) -> bool {
         debug_assert!(
@@ -326,7 +326,7 @@ impl ReplayBuffer {
         self.next > self.acked
     }
 
-    /// Packets accepted whole and not wholly acknowledged.
+    /// Packets accepted completely but not acknowledged completely.
     #[inline]
     pub fn packets(&self) -> u64 {
         self.packets
@@ -338,8 +338,8 @@ impl ReplayBuffer {
         set <= self.acked || set <= self.next && self.record(set - 1).at != Time::ZERO
     }
 
-    /// Everything below `set`, which [could be acknowledged](Self::could_acknowledge), has arrived.
-    /// Advances a cursor that is behind.
+    /// Records that everything below `set`, which [could be acknowledged](Self::could_acknowledge),
+    /// has arrived. Advances a cursor that is behind.
     #[inline]
     pub fn acknowledge(&mut self, set: u64, now: Time) -> Acknowledged {
         debug_assert!(self.could_acknowledge(set));
@@ -376,7 +376,8 @@ impl ReplayBuffer {
         (self.head, self.cut, self.tail, self.open_at) = (start, start, start, start);
     }
 
-    /// Goes back to the oldest unacknowledged set. False if nothing was sent since the last time.
+    /// Goes back to the oldest unacknowledged set. Returns false if nothing was sent since the last
+    /// rewind.
     pub fn rewind(&mut self) -> bool {
         let back = self.cursor != self.acked;
         self.cursor = self.acked;

@@ -27,7 +27,6 @@ impl Scrambler {
         scrambler
     }
 
-    /// Changes the lanes in use.
     #[inline]
     pub fn set_lanes(&mut self, lanes: u8) {
         if self.lanes != lanes {

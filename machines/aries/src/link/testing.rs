@@ -22,7 +22,6 @@ use phitwire::link::{
 };
 use phitwire::time::{Duration, Time};
 
-/// Aries links.
 pub struct Aries;
 pub type Pair = rig::Pair<Aries>;
 pub type End = rig::End<Aries>;
@@ -179,7 +178,7 @@ impl Link for Aries {
     const OTHER_RATE: LaneRate = rates::G12_5;
     const LOSES_TAILS: bool = true;
     const NUMBERS_SOFT_ERRORS: bool = true;
-    // All sets of one frame are charged before the lane is judged.
+    // All sets of a frame are charged to the lane before the lane is checked.
     const CHARGES_OF_20: Range<u64> = 21..45;
 
     fn common(lcb: &mut AriesLcb) -> &mut Common {

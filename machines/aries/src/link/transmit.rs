@@ -20,8 +20,8 @@ use phitwire::time::Time;
 
 /// Maximum number of sets sent after a timeout until something is acknowledged.
 const PROBATION_SETS: u64 = 8;
-/// Maximum number of sets replayed because the peer repeated its number, although it would have
-/// kept the following ones.
+/// Maximum number of sets replayed after repeated acknowledgement numbers if the peer keeps the
+/// sets after a gap.
 const REPEAT_SETS: u64 = 32;
 
 /// Session terms that the transmitter needs.
@@ -33,7 +33,7 @@ pub(super) struct TransmitTerms {
     pub lanes: u8,
 }
 
-/// Why a set's acknowledgements cannot be the peer's.
+/// The invalid acknowledgement in a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BadAck {
     Ack,
@@ -72,7 +72,7 @@ pub(super) struct Transmitter {
 }
 
 impl Transmitter {
-    /// A transmitter without a session accepts nothing.
+    /// Creates a transmitter without a session, which accepts nothing.
     pub fn new(config: &AriesLinkConfig) -> Self {
         let (link, sets) = (&config.link, &config.sets);
         Self {
@@ -120,11 +120,11 @@ impl Transmitter {
         discarded
     }
 
-    /// Handles a control set: acknowledgements, VC acks and requests in full width. One that
-    /// acknowledges less than another was sent earlier, and nothing that it says still holds.
+    /// Handles a control set: acknowledgements, VC acks and requests in full width. A control set
+    /// that acknowledges less than an earlier one is out of date and ignored.
     ///
     /// # Errors
-    /// Why it cannot be the peer's; nothing of it is then used.
+    /// The part that the peer cannot have sent; the whole set is then ignored.
     pub fn control(
         &mut self,
         set: &ControlSet,
@@ -157,7 +157,7 @@ impl Transmitter {
     /// Handles the tenth flit of a data set that is known to be new.
     ///
     /// # Errors
-    /// Why it cannot be the peer's.
+    /// The part that the peer cannot have sent.
     pub fn tail(
         &mut self,
         tail: &Tail,
@@ -214,7 +214,7 @@ impl Transmitter {
         }
     }
 
-    /// The peer requests `missing` sets from `from` on; 0: everything.
+    /// Handles a request of the peer for `missing` sets from `from` on; 0 requests everything.
     fn nacked(
         &mut self,
         from: u64,
@@ -251,9 +251,9 @@ impl Transmitter {
         out.again(now);
     }
 
-    /// An acknowledgement arrived without news. On Aries, as is publicly known, repeated received
-    /// numbers also trigger a replay. Here only those count that arrive when the oldest set should
-    /// have been acknowledged.
+    /// Handles an acknowledgement without news. On Aries, as is publicly known, repeated
+    /// acknowledgement numbers also trigger a replay. Here a repetition counts only if the oldest
+    /// set should have been acknowledged by then.
     #[inline]
     fn repeated(&mut self, now: Time, out: &mut Outgoing, sets: &mut SetCounters) {
         if self.repeat_limit == 0 || self.buffer.in_flight() == 0 {
@@ -277,7 +277,7 @@ impl Transmitter {
             self.rewind();
             return;
         }
-        // The peer kept what it received of the rest.
+        // The peer has kept the later sets that it received.
         let most = self.buffer.cursor().min(acked + REPEAT_SETS);
         let late = |set: &u64| self.buffer.sent_at(*set) + patience <= now;
         let to = (acked..most)
@@ -294,7 +294,7 @@ impl Transmitter {
         self.buffer.rewind()
     }
 
-    /// Goes back because the lanes changed: everything in flight will be dropped.
+    /// Changes the lanes and rewinds, since the peer will drop everything in flight.
     pub fn set_lanes(&mut self, lanes: u8, now: Time, out: &mut Outgoing, sets: &mut SetCounters) {
         out.lanes = lanes;
         self.line.set_lanes(lanes);
@@ -337,7 +337,7 @@ impl Transmitter {
         sendable > 0 && self.line.sent_at(sendable.min(self.burst)) <= now
     }
 
-    /// Sets for a frame that leaves now, at most `most`.
+    /// Number of sets for a frame that leaves now, at most `most`.
     pub fn allowance(&mut self, out: &Outgoing, now: Time, most: u64) -> u64 {
         let sendable = self.sendable(out);
         if !self.line.is_paced() {
@@ -442,7 +442,7 @@ impl Transmitter {
         }
     }
 
-    /// Notes a sign of life: the peer owes acknowledgements only for sets already sent.
+    /// Records a sign of life of the peer, which owes acknowledgements only for sets already sent.
     #[inline]
     pub fn heard(&self, out: &mut Outgoing) {
         out.heard(self.buffer.awaits());

@@ -1,7 +1,7 @@
 //! Unacknowledged flits of an ideal link.
 
-/// Flits sent within about the last round trip of a link: those of this period and a share of the
-/// previous one. A period is a round trip long.
+/// Estimates the flits sent within the last round trip of a link: those of the current period and a
+/// share of the previous one. A period is a round trip long.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unacknowledged {
     /// Cycles of a period; 0 without a link.
@@ -13,7 +13,7 @@ pub(super) struct Unacknowledged {
 }
 
 impl Unacknowledged {
-    /// For a link that acknowledges a flit this many cycles after it was sent.
+    /// For a link that acknowledges a flit `round` cycles after it was sent.
     pub(super) fn over(round: u16) -> Self {
         Self {
             round,
@@ -21,7 +21,7 @@ impl Unacknowledged {
         }
     }
 
-    /// A flit was sent. Time must not go back.
+    /// Records a sent flit. Time must not go back.
     #[inline]
     pub(super) fn sent(&mut self, now: u64) {
         let round = u64::from(self.round.max(1));
@@ -33,7 +33,6 @@ impl Unacknowledged {
         self.this += 1;
     }
 
-    /// Flits sent within the last round trip.
     #[inline]
     pub(super) fn flits(&self, now: u64) -> u32 {
         let round = u64::from(self.round.max(1));
@@ -65,7 +64,7 @@ mod tests {
         }
         let on_its_way = u64::from(flight.flits(10 * round));
         assert!(on_its_way.abs_diff(round * 9 / 10) <= 2, "{on_its_way}");
-        // Half a round trip without flits later it is half, and after a whole one nothing.
+        // After half a round trip without flits half of them are left, after a whole one none.
         let half = u64::from(flight.flits(10 * round + round / 2));
         assert!(half.abs_diff(round * 9 / 20) <= 2, "{half}");
         assert_eq!(flight.flits(11 * round), 0);

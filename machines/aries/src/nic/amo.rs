@@ -44,8 +44,8 @@ macro_rules! apply {
 apply!(apply_64, u64, f64);
 apply!(apply_32, u32, f32);
 
-/// The result of `op` on the word `old`. With 32 bits, the upper half is ignored, and zero in the
-/// result.
+/// The result of `op` on the word `old`. With 32 bits, the upper half of the operands is ignored,
+/// and that of the result is zero.
 #[inline]
 pub(crate) fn apply(op: AmoOp, width: Width, old: u64, operands: Operands) -> u64 {
     let Operands { first, second } = operands;

@@ -76,7 +76,6 @@ impl Answers {
         self.joined
     }
 
-    /// The slot for the next response.
     #[inline]
     pub(crate) fn vacant(&mut self) -> &mut PacketBuf {
         self.queue.vacant()

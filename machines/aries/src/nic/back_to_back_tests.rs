@@ -132,7 +132,7 @@ fn a_transfer_goes_on_as_long_as_the_link_takes_it() {
     joined.nics[0].transfer(now, 0, long).unwrap();
     joined.nics[0].advance(now);
     let posted = joined.nics[0].counters().puts_posted;
-    // More than may wait for the link, 14 flits each.
+    // The link's backlog of 4,096 flits takes this many puts of 14 flits; a few more are queued.
     assert!(
         (4096 / 14..4096 / 14 + 2 * 64).contains(&posted),
         "{posted}"

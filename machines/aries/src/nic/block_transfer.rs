@@ -299,7 +299,7 @@ impl Active {
         }
     }
 
-    /// The target has a receive for this send.
+    /// Handles the response of a target that has a receive for this send.
     pub(super) fn accepted(&mut self, pending: &Pending, data: &[u8]) {
         let first = u64::from(pending.landing().take);
         self.acknowledged += first;
@@ -310,8 +310,8 @@ impl Active {
         self.stage = Stage::Streaming;
     }
 
-    /// The target has no receive now. The send waits, longer each time, up to its number of
-    /// attempts.
+    /// Handles the response of a target without a receive. The send waits, longer each time, until
+    /// its attempts are used up.
     pub(super) fn refused<T>(
         &mut self,
         now: Time,

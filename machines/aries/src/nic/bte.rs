@@ -44,7 +44,7 @@ const MAX_SENDS: usize = MAX_ARRIVING * 3 / 4;
 /// Maximum number of sends of one owner without a receive, so that others have room even if these
 /// receives are never posted.
 const MAX_UNTAKEN_OF_ONE: u8 = 16;
-/// The same limit while no send waits for a receive, so that the announcements are still in flight.
+/// The same limit while no send waits to be announced again: all announcements are still in flight.
 const MAX_ANNOUNCED_OF_ONE: u8 = 32;
 /// Participants of the round robin: the channels, and the sends that have left theirs.
 const LANES: usize = CHANNELS + 1;
@@ -84,7 +84,7 @@ pub(crate) struct TransferEnded {
 #[derive(Debug, Default)]
 struct Channel {
     queue: VecDeque<Queued>,
-    /// Slot of the transfer being sent. The channel waits for its end if it fails or is a send.
+    /// Slot of the transfer being sent. If it fails, the channel waits for its end.
     sending: Option<u8>,
 }
 

@@ -18,7 +18,6 @@ impl AriesNic {
         self.clients.numbers = numbers;
     }
 
-    /// The client of an event, and its completion.
     pub(super) fn completion_of_event(&mut self, event: TargetEvent) -> Option<(Client, Told)> {
         Some(match event {
             TargetEvent::Put {

@@ -145,7 +145,7 @@ impl AriesNicConfigBuilder {
         /// Whether one response may answer several requests that arrived together. Default: no, as
         /// in the machine.
         joined_answers: bool;
-        /// Times of the host, under a clock of the machine's time. Default: none.
+        /// Times of the host, for a clock in the machine's time. Default: none.
         host: Option<HostTimes>;
     }
 

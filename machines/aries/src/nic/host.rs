@@ -29,9 +29,9 @@ pub struct HostTimes {
     pub processes: u32,
     /// Messages per second that one process can issue.
     pub issue_per_s: u64,
-    /// Time of a write to cross the host interface, in either direction.
+    /// Time that a write takes to cross the host interface, in either direction.
     pub crossing_ns: u64,
-    /// Time of a read of host memory by the NIC, there and back.
+    /// Time that the NIC takes to read host memory, there and back.
     pub read_ns: u64,
     /// Rate of the host interface in each direction, in MB/s.
     pub pcie_mbytes_per_s: u64,
@@ -129,7 +129,7 @@ pub(crate) struct Host {
     now: Time,
 }
 
-/// Occupies a resource for `time`, from `at` on or when it is free; returns the end.
+/// Occupies a resource for `time`, starting at `at` or once it is free. Returns the end.
 fn occupy(free: &mut Time, at: Time, time: Duration) -> Time {
     *free = (*free).max(at) + time;
     *free
@@ -180,7 +180,7 @@ impl Host {
         }
     }
 
-    /// When a block transfer can begin that a process issues now.
+    /// When a block transfer that a process issues now can begin.
     pub(crate) fn block_begins(&mut self, now: Time, bytes: u64, is_get: bool) -> Time {
         let issued = self.issue(now);
         let is_read = !is_get && bytes > self.times.fma_bytes;
@@ -192,7 +192,7 @@ impl Host {
         issued + read
     }
 
-    /// When the last of `bytes` that a response has is in host memory.
+    /// When the last of the `bytes` bytes of a response is in host memory.
     pub(crate) fn lands(&mut self, now: Time, bytes: usize) -> Time {
         match bytes {
             0 => now,

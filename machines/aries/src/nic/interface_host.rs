@@ -84,7 +84,7 @@ impl Interface {
         true
     }
 
-    /// The same for the end of a block.
+    /// Like [`hides`](Self::hides), for the end of a block.
     pub(super) fn hides_block(&mut self, now: Time, ended: TransferEnded) -> bool {
         let Some(host) = &self.requester.host else {
             return false;

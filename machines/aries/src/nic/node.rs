@@ -209,9 +209,9 @@ impl AriesNic {
     }
 
     /// Stops issuing messages of the current run, if any, and waits for outstanding ones. In a run
-    /// that has already stopped issuing, this gives up the blocks that are not fully sent. Then the
-    /// run is done, however long its blocks, when its outstanding packets and the events of arrived
-    /// blocks are answered or timed out.
+    /// that has already stopped issuing, this gives up the blocks that are not fully sent. The run
+    /// is then done when its outstanding packets and the events of arrived blocks are answered or
+    /// timed out, however long its blocks are.
     pub fn stop_traffic(&mut self) {
         self.interface.stop_traffic(self.now);
     }

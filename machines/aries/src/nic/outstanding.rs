@@ -155,7 +155,7 @@ pub(crate) struct PendingEntry {
     pub handle: u16,
     /// Data bytes of a successful response.
     pub answer_bytes: u8,
-    /// As in [`Landing`], like `take`.
+    /// `skip` and `take` are those of [`Landing`].
     pub skip: u8,
     pub take: u8,
     /// The request has a [`LocalTarget`].

@@ -46,7 +46,7 @@ pub(crate) struct Requester {
     pub outstanding: Outstanding,
     queue: PacketQueue,
     queue_limit: usize,
-    /// The host, if it takes time, and when each queued packet has left it.
+    /// The host, if its times are modelled, and when each queued packet has left it.
     pub host: Option<Box<Host>>,
     ready: VecDeque<Time>,
     /// When the next packet can be sent, if it cannot yet.

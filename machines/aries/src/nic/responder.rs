@@ -256,8 +256,8 @@ impl Responder {
         Ok(0)
     }
 
-    /// Whether this was the last line of a traffic run's block, which is judged when it is
-    /// complete.
+    /// Passes the last line of a traffic run's block to the checker, which verifies the block once
+    /// it is complete. Returns false if this was not such a line.
     fn is_last_line(&mut self, request: &Request, data: &[u8]) -> bool {
         let (source, memory) = (request.source.bits(), self.memory.memory());
         request.mdh == RUN_DOMAIN

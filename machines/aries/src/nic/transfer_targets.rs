@@ -23,7 +23,7 @@ const SLOT_PARTS: u32 = 3;
 /// others there are: an eighth of the slots, half of those packets.
 const PLACES_KEPT: u32 = MAX_UNDER_WAY as u32 / 8;
 /// A target whose last response is older than this counts as silent. This is far above any round
-/// trip; a wrong verdict costs only a share.
+/// trip; a target that wrongly counts as silent only gets a smaller share.
 const RECENT: Duration = Duration::from_ms(100);
 /// Maximum number of targets remembered, more than the possible number of transfers.
 const MOST_TARGETS: usize = 2048;

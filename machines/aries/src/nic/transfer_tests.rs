@@ -359,7 +359,7 @@ fn sends_do_not_wait_for_each_other_and_puts_not_for_sends_that_nobody_takes() {
     let took = pair.now.since(begin);
     assert!(took < Duration::from_ms(15), "{took:?}");
     assert_eq!(pair.nics[1].counters().receives_done, count);
-    // The network determines which message meets which receive.
+    // Which message fills which receive depends on the network.
     let all = |pair: &mut Pair, nic, at| {
         let mut all: Vec<_> = (0..count)
             .map(|n| pair.read(nic, at + n * length, length as usize))
@@ -498,7 +498,7 @@ fn more_messages_than_may_arrive_at_once_wait_their_turn() {
         places.map(|place| pair.read(nic, place, 3000)).collect()
     };
     let (mut found, mut sent) = (all(1, 400_000), all(0, 0));
-    // The network determines which message meets which receive.
+    // Which message fills which receive depends on the network.
     found.sort();
     sent.sort();
     assert!(found == sent);

@@ -17,9 +17,9 @@ use phitwire::sim::{Measured, MessageOp, World};
 use phitwire::time::Duration;
 use phitwire_framing::aries::flit::Routing;
 
-/// Time that links get to train.
+/// Time for the links to train.
 const TRAINING: Duration = Duration::from_ms(10);
-/// Longest run.
+/// Maximum duration of a run.
 const LIMIT: Duration = Duration::from_ms(100);
 
 /// The network of figure 15: two groups, of which 750 nodes take part.
@@ -30,7 +30,7 @@ pub const FIGURE_15: Shape = Shape {
     nics: 4,
 };
 
-/// A network whose hosts have these times, in a run of its own for each measurement.
+/// A network and the times of its hosts. Each measurement is a separate run.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub shape: Shape,
@@ -161,7 +161,7 @@ impl Setup {
     }
 }
 
-/// What a source sends.
+/// The messages of a source.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     op: Operation,

@@ -107,10 +107,10 @@ impl Routes {
         self.registers.bias[mode & 3].cost(load, up, phase.position)
     }
 
-    /// The less loaded of two candidates up, and the load of its path. A non-minimal path is two
-    /// minimal ones in sequence. The load after the root is unknown here, so it is estimated by the
-    /// load of the other candidate. Thus a network whose links are all full diverts no packet; each
-    /// diversion would use twice the scarce bandwidth.
+    /// The less loaded of two candidate steps up, and the load of its path. A non-minimal path is
+    /// two minimal ones in sequence. The load after the root is unknown here, so it is estimated by
+    /// the load of the other candidate. Thus a network whose links are all full diverts no packet;
+    /// each diversion would use twice the scarce bandwidth.
     #[inline]
     fn pick_up(&self, up: &Up, rng: &mut Rng, load: &impl Loads) -> Option<(Way, u32)> {
         let (one, other) = (self.draw_up(up, rng, load)?, self.draw_up(up, rng, load)?);

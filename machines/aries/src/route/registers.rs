@@ -74,7 +74,6 @@ impl RouteTables {
         ]
     }
 
-    /// Mutable version of [`by_name`](Self::by_name).
     pub fn by_name_mut(&mut self) -> [(&'static str, &mut [PortMask]); 4] {
         [
             ("local_minimal", &mut self.local_minimal),

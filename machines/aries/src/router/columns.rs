@@ -286,7 +286,7 @@ impl<I: Items> Tiles<I> {
         self.leave_by(output, current, item, io);
     }
 
-    /// Sends or discards what its output has read from a column buffer.
+    /// Sends or discards an item that `output` has read from a column buffer.
     #[inline]
     pub(super) fn leave_by<P: Ports>(
         &mut self,

@@ -180,7 +180,7 @@ fn a_dying_link_loses_only_what_is_counted() {
     }
 }
 
-/// Decisions do not depend on the grain: packets that meet no other take the same paths.
+/// Decisions do not depend on the grain: isolated packets take the same paths.
 #[test]
 fn every_grain_takes_the_same_ways() {
     let ways = |grain| {
@@ -237,7 +237,7 @@ fn watched_routers_do_what_they_do_unwatched() {
 }
 
 /// Fills and drains a machine of free-running cores, with failing links. Returns the state of the
-/// cores and NICs after each step, and the number of packets that met no other.
+/// cores and NICs after each step, and the number of packets that bypassed the buffers.
 fn steps_of(buffered: bool, depth: u32, seed: u64) -> (Vec<String>, u64, [u64; 4]) {
     let free = (Grain::Packet, RouterClock::FreeRunning);
     let mut fabric = Fabric::new(Machine::small(), depth, free);

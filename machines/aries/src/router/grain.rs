@@ -35,7 +35,7 @@ pub trait Items: Copy + Debug + Default + Send + Sync + 'static {
     const PACKETS: bool;
     /// Whether wires and fixed stages take their cycles.
     const TIMED: bool;
-    /// Whether a packet that meets no other packet bypasses the buffers; see `through`.
+    /// Whether an isolated packet bypasses the buffers; see `through`.
     const THROUGH: bool;
 
     /// Whether a packet can start when `visible` of its flits have arrived.

@@ -8,7 +8,7 @@
 //!
 //! [`pipeline`] has depths and delays, [`Core`] the tiles without links, [`Aries`] the chip as a
 //! [`Node`](phitwire::node::Node), [`registers`] the tiles' configuration, and [`register_map`] the
-//! register names. The routing decision is in [`route::dragonfly`](crate::route::decision).
+//! register names. The routing decision is in [`route::decision`](crate::route::decision).
 
 mod columns;
 mod core;

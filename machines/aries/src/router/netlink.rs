@@ -28,7 +28,7 @@ use crate::route::registers::{FIRST_NIC_PORT, NICS, VCS};
 use phitwire::kit::below;
 
 const PROCESSOR_TILES: usize = NICS / 2 * PAIR_TILES;
-/// Stands for no NIC, tile or channel.
+/// Sentinel for no NIC, tile or channel.
 const NONE: u8 = 0xff;
 const PACKET: u16 = phitwire_framing::aries::flit::MAX_PACKET_FLITS as u16;
 

@@ -225,9 +225,9 @@ pub fn counted(chip: &Aries) -> AriesCounters {
     with_lost(chip.core().counters(), chip.link_events_lost())
 }
 
-/// Whether no packet is passing this router: there is none in its tiles or in the input buffers of
-/// its network ports, and none that they have sent but that is unacknowledged. If all routers of a
-/// machine are quiesced and drained, no packet is in flight in the network.
+/// Whether this router is free of packets: its tiles and the input buffers of its network ports are
+/// empty, and everything that these ports have sent is acknowledged. If all routers of a machine
+/// are quiesced and drained, no packet is in flight in the network.
 pub fn is_drained(chip: &Aries) -> bool {
     rests(chip.core(), chip.links())
 }

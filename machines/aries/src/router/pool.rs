@@ -130,7 +130,7 @@ struct Place {
     next: u32,
 }
 
-/// The flits of all buffers of a chip. Grows to the largest number that was ever inside, which the
+/// The flits of all buffers of a chip. Grows to the largest number of flits held so far, which the
 /// buffers bound.
 #[derive(Debug)]
 pub(super) struct Pool {

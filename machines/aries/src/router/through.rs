@@ -1,5 +1,4 @@
-//! The bypass of packets that meet no other packet: the stages handle them without the buffers
-//! between them.
+//! The bypass for isolated packets: the stages handle them without the buffers between them.
 //!
 //! Where wires take no time ([`grain`](super::grain)), packets reach the subswitches one after
 //! another. If a packet's row buffer is empty and no other packet waits for its output, it is

@@ -159,7 +159,7 @@ pub struct Tiles<I = Flits> {
     /// Set while tracing; records passing packets.
     pub(super) watch: Option<Box<Watch>>,
     grain: PhantomData<I>,
-    /// Number of packets that bypassed the buffers because they met no other packet.
+    /// Number of isolated packets, which bypassed the buffers.
     #[cfg(test)]
     pub(super) alone: u64,
 }

@@ -1,4 +1,5 @@
-//! Canaries with links whose numbers are too short: late copies are misread as such links would.
+//! Canaries with links whose numbers are too short: late copies are misread as they would be on
+//! such links.
 
 use phitwire_framing::aries::frame::{SetFrame, SetFrameWriter};
 use phitwire_framing::aries::set::{Set, SetBytes};

@@ -190,8 +190,8 @@ impl SoakCase for DragonflyCase {
         })
     }
 
-    /// Harms are the missing links; impairment stands for long cables, partitions and bursts, and
-    /// messages for the cycles of the measurement.
+    /// Here harms are the missing links, impairment means long cables, partitions and bursts, and
+    /// messages are the cycles of the measurement.
     fn reduced(&self, keep: &Keep) -> Box<dyn SoakCase> {
         let mut case = self.clone();
         if let Some(kept) = &keep.harms {
@@ -306,7 +306,7 @@ mod tests {
         let blue = blue.filter(|(_, link)| whole.kind(link) == kind);
         let blue: Vec<u32> = blue.map(|(number, _)| number).collect();
         assert!(case.simulate(&whole, 1).is_ok());
-        // Not through `run`, which would reject such tables first.
+        // Do not use `run`, which would reject such tables first.
         let failure = case.simulate(&without(&whole, &blue), 1);
         let Err(Failure::Direct { report }) = failure else {
             panic!("the case has no direct failure: {failure:?}");

@@ -208,7 +208,7 @@ fn collectives(rng: &mut Rng, nics: usize) -> Option<CollectiveSpec> {
         op: pick(rng, &ops),
         count: 5 + rng.below(40),
         duration_ns: 0,
-        // Longer than a lost request is repeated.
+        // Longer than the time for which a lost request is repeated.
         patience_ns: 300_000_000_000,
     };
     rng.chance(2, 3).then_some(spec)

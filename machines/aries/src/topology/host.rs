@@ -58,7 +58,7 @@ pub(super) fn read(fields: &mut Fields, mut section: Section<'_, '_>) -> HostTim
     host
 }
 
-/// Most processes that issue messages at one NIC.
+/// Maximum number of processes that issue messages at one NIC.
 const MAX_PROCESSES: u32 = 1_024;
 
 /// Writes the values that differ from the paper's.

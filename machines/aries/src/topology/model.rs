@@ -222,7 +222,6 @@ impl Dragonfly {
         (router as usize) < self.shape.routers() && self.absent.binary_search(&router).is_err()
     }
 
-    /// The node with the given name, if it exists.
     pub fn find(&self, name: &str) -> Option<NodeRef> {
         self.shape.find(name).filter(|&node| self.has(node))
     }

@@ -36,7 +36,7 @@ impl Dragonfly {
         ports.sort_by_key(|(port, _)| *port);
         let clock = runtime.clock.unwrap_or(self.settings.clock);
         registers.forward_progress_ns = clock.emulated_ns(self.settings.forward_progress_ms);
-        // Packets without cycle times.
+        // A free-running router moves whole packets, without cycle times.
         let grain = runtime.grain.unwrap_or(match clock {
             Clock::FreeRunning => Grain::Packet,
             Clock::Paced { .. } => Grain::Flit,

@@ -177,7 +177,7 @@ pub(super) fn encoded(
     })
 }
 
-/// The terminals of every partition; their sources begin in cycle `begin`.
+/// Builds the terminals of each partition, whose sources start in cycle `begin`.
 fn terminals(places: &Places, (seed, begin): (u64, u64), shared: &Shared) -> Vec<Vec<Terminal>> {
     let numbers = &shared.format.numbers;
     places.terminals(|number| {

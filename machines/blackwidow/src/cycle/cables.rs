@@ -38,8 +38,8 @@ fn lay(mut topology: FoldedClos, metres: [u16; 2], rates: [LaneRate; 2]) -> Fold
 fn latency_is_the_sum_over_the_way() {
     // Two routers side by side; two and a third above them; two ranks above.
     for (rank, processors, hops) in [("1.5", 64, 2_u64), ("2", 64, 3), ("3", 1_024, 5)] {
-        // Latencies below 2,048 cycles are counted exactly. Either length alone is long once; the
-        // large network repeats only that.
+        // Latencies below 2,048 cycles are counted exactly. Each kind of link is the long one once;
+        // the large network runs only these two cases.
         let lengths = [[200, 1], [2, 100], [1, 1], [3, 20], [20, 3]];
         for metres in lengths.into_iter().take(if hops < 5 { 5 } else { 2 }) {
             let topology = lay(ranked(processors, rank), metres, [FULL; 2]);

@@ -55,7 +55,7 @@ fn a_lost_or_invented_credit_is_missed() {
 
 #[test]
 fn a_full_queue_is_noticed() {
-    // Rank-2 routers assume too much room in the rank-1 routers, with a hot spot below.
+    // With a hot spot, give rank-2 routers too many credits for the rank-1 routers.
     let topology = clos(64);
     let mut config = config(900_000);
     config.traffic.pattern = "hotspot:0:90".parse().unwrap();

@@ -158,7 +158,6 @@ impl DirectRouter {
         }
     }
 
-    /// Connects `port` to the link end at `slot`.
     pub(super) fn connect(&mut self, port: usize, slot: u32, pace: Pace) {
         self.lanes.peers[port] = slot;
         if pace.is_slow() {
@@ -389,7 +388,7 @@ impl DirectRouter {
     }
 }
 
-/// Links without any event, used to run an idle core up to the present.
+/// Links without events, for running an idle core up to the present.
 struct NoPorts;
 
 impl Ports for NoPorts {

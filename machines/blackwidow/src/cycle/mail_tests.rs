@@ -1,4 +1,4 @@
-//! Golden vectors, self-made, of phits and credits in mail.
+//! Self-made golden vectors of the phits and credits in mail.
 
 use super::BlackWidow;
 use phitwire::sim::direct::mail::{MailError, Reader};

@@ -1,4 +1,4 @@
-//! When to acknowledge: on data frames, after a delay, or at once.
+//! Decides when to acknowledge: on data frames, after a delay, or at once.
 
 use phitwire_framing::yarc::packet::Vc;
 
@@ -25,7 +25,7 @@ pub(super) struct Acks {
 }
 
 impl Acks {
-    /// Starts a session on `terms`; announces the credits at once.
+    /// Starts a session on `terms`, with an announcement of the credits due at once.
     pub fn new(terms: &ReceiveTerms, delay: Duration) -> Self {
         Self {
             freed: terms.debt.map(|debt| FreedCount::new(terms.offered, debt)),
@@ -39,7 +39,7 @@ impl Acks {
         }
     }
 
-    /// A packet of `phits` phits was accepted; `expected` is the next one.
+    /// Records an accepted packet of `phits` phits; `expected` is the next packet.
     #[inline]
     pub fn accepted(&mut self, vc: Vc, phits: u32, expected: u64, now: Time) {
         self.freed[vc.index()].received(phits);
@@ -50,7 +50,7 @@ impl Acks {
         }
     }
 
-    /// `phits` left the input queue.
+    /// Records that `phits` phits left the input queue.
     #[inline]
     pub fn free(&mut self, vc: Vc, phits: u32, now: Time) {
         let freed = &mut self.freed[vc.index()];
@@ -62,15 +62,15 @@ impl Acks {
         }
     }
 
-    /// A frame must go out at once.
+    /// Makes a frame to the peer due at once.
     #[inline]
     pub fn urge(&mut self) {
         self.now = true;
     }
 
-    /// The peer resends something it should know we have, or probes: acknowledge again, at once if
-    /// the last acknowledgement is older than the delay. Copies of its frames, however many and
-    /// fast, cost at most one reply per delay.
+    /// Schedules another acknowledgement, because the peer probes or resends something that was
+    /// acknowledged. It is due at once if the last acknowledgement is older than the delay, so
+    /// copies of frames, however many and fast, cost at most one reply per delay.
     #[inline]
     pub fn remind(&mut self) {
         self.due = self.due.min(self.told_at + self.delay);

@@ -5,31 +5,31 @@ use phitwire_framing::yarc::packet::MAX_PACKET_PHITS;
 use phitwire::kit::config::getters;
 use phitwire::link::config::{LinkConfig, LinkConfigError, MAX_CREDITS, MAX_WINDOW, in_range};
 
-/// Depths of a link: the chip's own, or deeper ones for wires with a longer round trip. The times
-/// are in the [`LinkProfile`](phitwire::link::LinkProfile) of the [`LinkConfig`].
+/// Buffer depths of a link: those of the chip, or deeper ones for wires with a longer round trip.
+/// The times are in the [`LinkProfile`](phitwire::link::LinkProfile) of the [`LinkConfig`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PhitProfile {
     /// Input buffer phits that this end offers as credits, per virtual channel.
     pub input_phits_per_vc: u32,
     /// Size of the retry buffer, in phits.
     pub retry_phits: u32,
-    /// Most unacknowledged packets.
+    /// Maximum number of unacknowledged packets.
     pub window_packets: u16,
-    /// Most phits held because they arrived out of order.
+    /// Maximum number of phits held because they arrived out of order.
     pub reorder_phits: u32,
-    /// Under a paced clock, most phits gathered before a frame leaves; the end of a packet sends it
-    /// at once.
+    /// Maximum number of phits gathered into a frame under a paced clock; the end of a packet sends
+    /// it at once.
     pub burst_phits: u32,
 }
 
 impl PhitProfile {
-    /// The chip's: 256 phits of input buffer, by our reading for both virtual channels (BlackWidow
-    /// sec. 4.2 and 7.5). The rest follows from these.
+    /// The depths of the chip: 256 phits of input buffer, in our reading for both virtual channels
+    /// together (BlackWidow sec. 4.2 and 7.5). The other depths follow from this.
     pub fn paper() -> Self {
         Self {
-            // 128 of the 256, less one longest packet that is never offered.
+            // 128 of the 256, less a longest packet, which is never offered.
             input_phits_per_vc: 128 - MAX_PACKET_PHITS as u32,
-            // No more phits than credits can need a resend.
+            // At most as many phits as there are credits can need a resend.
             retry_phits: 256 + MAX_PACKET_PHITS as u32,
             window_packets: 128,
             reorder_phits: 512,
@@ -37,12 +37,12 @@ impl PhitProfile {
         }
     }
 
-    /// For wires with round trips of tens of microseconds to many milliseconds (design decision 9).
+    /// Depths for wires with round trips of tens of microseconds to many milliseconds.
     pub fn live() -> Self {
         Self {
-            // Rings are powers of two. With what each holds beyond its depth (a longest packet that
-            // is never offered, the end of the last packet), these depths fill one; half its memory
-            // would be idle otherwise.
+            // Rings have power-of-two sizes. These depths, plus what each ring holds beyond its
+            // depth (a longest packet that is never offered, the end of the last packet), fill a
+            // ring; otherwise half of its memory would be idle.
             input_phits_per_vc: 16_384 - MAX_PACKET_PHITS as u32,
             retry_phits: 32_768,
             window_packets: 8_191,
@@ -95,7 +95,7 @@ impl PhitLinkConfig {
     getters! {
         /// Names, times, clock, rate, cable.
         link: &LinkConfig;
-        /// Depths.
+        /// Buffer depths.
         phits: &PhitProfile;
     }
 }

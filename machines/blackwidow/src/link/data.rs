@@ -24,13 +24,13 @@ pub(super) struct Coming {
     at: Position,
     pass: u16,
     phits: Range<usize>,
-    /// When the next piece is due at the line rate; in the past behind a free-running clock.
+    /// When the next piece is due at the line rate; in the past under a free-running clock.
     pub due: Time,
 }
 
 /// Handles a data frame with a well-formed header.
 pub(super) fn on_data(end: &mut Lcb, now: Time, data: DataFrame<'_>) {
-    // Frames are handed up in order.
+    // First hand up the rest of the previous frame, to keep frames in order.
     let (wire, link, input) = end.parts_mut();
     wire.hand_up(link, now, usize::MAX, input);
     if !end.belongs(now, data.header()) {
@@ -41,7 +41,7 @@ pub(super) fn on_data(end: &mut Lcb, now: Time, data: DataFrame<'_>) {
 }
 
 impl PhitWire {
-    /// Takes in a data frame of this session.
+    /// Handles a data frame of this session.
     fn take(&mut self, link: &mut Common, now: Time, data: DataFrame<'_>, input: &mut InputQueue) {
         let data = data.behind(link.handshake.cable);
         let Some((word, at)) = self.believe(link, now, &data) else {
@@ -78,8 +78,8 @@ impl PhitWire {
         }
     }
 
-    /// Hands up the next piece of a frame: up to the next end of packet behind a free-running
-    /// clock, a burst behind a paced one.
+    /// Hands up the next piece of a frame: up to the next end of packet under a free-running clock,
+    /// a burst under a paced one.
     pub(super) fn hand_up_next(&mut self, link: &mut Common, now: Time, input: &mut InputQueue) {
         let Some(coming) = &self.coming else {
             return;
@@ -122,8 +122,8 @@ impl PhitWire {
         }
     }
 
-    /// The control word and start of a frame, if everything in it can be the peer's current state.
-    /// Otherwise counts it and notes it against the session.
+    /// The control word of a frame and its position in the stream, if both can be the peer's
+    /// current state. Otherwise counts the frame, and reports it to the link as stale or unusable.
     #[inline]
     fn believe(
         &mut self,

@@ -1,4 +1,4 @@
-//! An ideal link: phits and credits are passed on unchanged, each after the link's delay.
+//! An ideal link: phits and credits arrive unchanged after the link's delay.
 
 use core::array;
 
@@ -30,8 +30,8 @@ pub fn ideal_credits(max_packet_phits: u8) -> OutputCredits {
 /// [`InputQueue`](super::InputQueue) and the credits of an [`Lcb`](super::Lcb) for each port,
 /// without frames, CRC, retry, sessions and lanes.
 ///
-/// Nothing is ever rejected, so nothing is taken back or withheld, taking a phit frees its slot at
-/// once, and a credit covers every slot, including the longest packet that an
+/// Nothing is ever rejected. So no phit is taken back and no credit withheld, taking a phit frees
+/// its slot at once, and credits cover every slot, including the longest packet that an
 /// [`InputQueue`](super::InputQueue) reserves for the rest of a rejected one. The owner decides
 /// what travels on a link and when it arrives.
 ///
@@ -85,7 +85,7 @@ impl<const PORTS: usize> IdealEnds<PORTS> {
     // Receiving.
 
     /// Accepts the phits that arrive in `cycles` (a bit mask); `phits` is indexed by cycle. Returns
-    /// the cycles of those that found room, per virtual channel; the others are
+    /// the cycles of those that had room, per virtual channel; the others are
     /// [counted](Self::refused).
     #[inline]
     pub fn receive(&mut self, port: usize, cycles: u64, phits: &[u32]) -> [u64; 2] {
@@ -122,24 +122,24 @@ impl<const PORTS: usize> IdealEnds<PORTS> {
         taken
     }
 
-    /// The next phit of `vc`; does not take it.
+    /// The next phit of `vc`, without taking it.
     #[inline]
     pub fn front(&self, port: usize, vc: Vc) -> Option<Phit> {
         self.ring(port, vc).nth(0)
     }
 
-    /// The phit of `vc` behind the next one; does not take it.
+    /// The phit of `vc` behind the next one, without taking it.
     #[inline]
     pub fn second(&self, port: usize, vc: Vc) -> Option<Phit> {
         self.ring(port, vc).nth(1)
     }
 
-    /// The phit `behind` positions behind the next one of `vc`; does not take it.
+    /// The phit `behind` positions behind the next one of `vc`, without taking it.
     pub fn nth(&self, port: usize, vc: Vc, behind: usize) -> Option<Phit> {
         self.ring(port, vc).nth(u32::try_from(behind).ok()?)
     }
 
-    /// Takes the next phit of `vc`; the owner returns a credit for it.
+    /// Takes the next phit of `vc`; the owner must return a credit for it.
     #[inline]
     pub fn pop(&mut self, port: usize, vc: Vc) -> Option<Phit> {
         self.ring_mut(port, vc).pop()
@@ -163,7 +163,7 @@ impl<const PORTS: usize> IdealEnds<PORTS> {
         Vc::from_index((self.coming >> port) as usize)
     }
 
-    /// Phits that found no room.
+    /// Number of phits that had no room.
     pub const fn refused(&self) -> u64 {
         self.refused
     }
@@ -180,8 +180,8 @@ impl<const PORTS: usize> IdealEnds<PORTS> {
         &mut self.credits[below::<PORTS>(port)]
     }
 
-    /// A single credit of `vc` has arrived. Returns whether it makes room for a packet where there
-    /// was none.
+    /// Adds a single credit of `vc`. Returns whether there is now room for a packet where there was
+    /// none before.
     #[inline]
     pub fn give(&mut self, port: usize, vc: Vc) -> bool {
         let credits = &mut self.credits[below::<PORTS>(port)];
@@ -190,11 +190,11 @@ impl<const PORTS: usize> IdealEnds<PORTS> {
         lacked == 1
     }
 
-    /// Sends the next phit of a packet now; returns its virtual channel. A packet begins only if
+    /// Sends the next phit of a packet now; returns its virtual channel. A packet may begin only if
     /// there is [room](OutputCredits::has_room) for it.
     ///
     /// # Panics
-    /// Without a credit.
+    /// If there is no credit.
     #[inline]
     pub fn push(&mut self, port: usize, phit: Phit) -> Vc {
         let credits = &mut self.credits[below::<PORTS>(port)];
@@ -266,7 +266,7 @@ mod tests {
             "hash bits"
         );
         for back in 1..=7 {
-            // The packet's end has not arrived, and nothing awaits it.
+            // Credits return although the packet's end has not arrived.
             assert!(far.pop(PORT, Vc::Response).is_some());
             near.give(PORT, Vc::Response);
             let left = INPUT_PHITS - 7 + back;

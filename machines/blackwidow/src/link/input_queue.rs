@@ -1,4 +1,4 @@
-//! The input queue of a port: the link control block hands phits up into it before it knows their
+//! The input queue of a port, to which the link control block writes phits before it knows their
 //! CRC.
 
 use phitwire_framing::yarc::packet::{EopStatus, Vc, eop_status, head_vc};
@@ -17,7 +17,7 @@ pub enum Verdict {
     Rejected,
 }
 
-/// One virtual channel: its phits, and what the peer and the reader have not learned of yet.
+/// One virtual channel: its phits, and the changes not yet reported to the peer and to the reader.
 #[derive(Clone, Debug)]
 struct VcRing {
     phits: PhitRing,
@@ -29,7 +29,7 @@ struct VcRing {
     silent: u32,
     /// The tail as last reported to the reader.
     told: u32,
-    /// The front as the reader saw it, if some of it has been taken back since.
+    /// The front as the reader saw it, if part of it has been taken back since.
     seen: Option<Front>,
 }
 
@@ -107,15 +107,15 @@ enum Open {
 ///
 /// BlackWidow sec. 4.3: phits arrive before the packet's CRC is known. A packet that turns out bad
 /// is removed by setting the tail back to the end of the previous packet. If it has begun to flow
-/// out, it is let go, and the pending virtual-channel acknowledgements are decremented by its size,
-/// because its retransmission will use the same credits. A packet that does not fit is excised and
-/// discarded up to its EOP.
+/// out, the rest follows, and the pending virtual-channel acknowledgements are decremented by its
+/// size, because its retransmission will use the same credits. A packet that does not fit is
+/// excised and discarded up to its EOP.
 ///
 /// The capacity per virtual channel is the credits offered to the peer plus one packet of maximum
 /// length: the rest of a rejected packet that has begun to flow occupies space that no credit
 /// covers, and there is at most one such rest, as only the packet at the front can have begun.
 ///
-/// The [`Lcb`](super::Lcb) writes; the router core or the NIC reads. Its
+/// The [`Lcb`](super::Lcb) writes; the router core or the NIC reads.
 /// [`give_back`](phitwire::link::NodeLink::give_back) sends what [`take_acks`](Self::take_acks)
 /// returns.
 #[derive(Clone, Debug)]
@@ -157,8 +157,8 @@ impl InputQueue {
     /// Writes the next phit of the packet being received; a head opens one.
     ///
     /// # Panics
-    /// On a head while a packet is open, or another phit while none is: the link control block
-    /// checks the order of kinds first.
+    /// If a head comes while a packet is open, or another phit while none is open: the link control
+    /// block checks the order of kinds first.
     #[inline]
     pub(super) fn phit(&mut self, phit: Phit) {
         let (vc, start) = match self.open {
@@ -180,8 +180,8 @@ impl InputQueue {
         }
     }
 
-    /// Closes the open packet with `eop`. False if a packet judged [`Verdict::Accepted`] did not
-    /// fit: treat it as not received.
+    /// Closes the open packet with `eop`. Returns false if a packet judged [`Verdict::Accepted`]
+    /// did not fit; the caller then treats it as not received.
     ///
     /// A packet that an earlier link marked `transmit_error` is removed if it has not begun to
     /// flow; its credits on this link return, since its sender will not resend it.
@@ -240,7 +240,8 @@ impl InputQueue {
         }
     }
 
-    /// Appends, or excises the packet that starts at `start` if the ring is full.
+    /// Appends a phit, or excises the packet that starts at `start` if the ring is full. Returns
+    /// whether it appended the phit.
     #[inline]
     fn append(&mut self, vc: Vc, start: u32, phit: Phit) -> bool {
         let capacity = self.capacity;
@@ -287,19 +288,19 @@ impl InputQueue {
         u8::from(self.rings[0].len() != 0) | u8::from(self.rings[1].len() != 0) << 1
     }
 
-    /// The next phit of `vc`; does not take it.
+    /// The next phit of `vc`, without taking it.
     #[inline]
     pub fn front(&self, vc: Vc) -> Option<Phit> {
         self.rings[vc.index()].phits.nth(0)
     }
 
-    /// The phit of `vc` behind the next one; does not take it.
+    /// The phit of `vc` behind the next one, without taking it.
     #[inline]
     pub fn second(&self, vc: Vc) -> Option<Phit> {
         self.rings[vc.index()].phits.nth(1)
     }
 
-    /// The phit `behind` positions behind the next one of `vc`; does not take it.
+    /// The phit `behind` positions behind the next one of `vc`, without taking it.
     pub fn nth(&self, vc: Vc, behind: usize) -> Option<Phit> {
         self.rings[vc.index()]
             .phits
@@ -336,7 +337,6 @@ impl InputQueue {
         self.rings[vc.index()].len()
     }
 
-    /// Whether both virtual channels are empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.pending_vcs() == 0

@@ -28,15 +28,15 @@ pub const MIN_FRAME_BYTES: usize = frame_len(MIN_FRAME_PHITS);
 /// One end of a link (BlackWidow sec. 4.3 and 7.7).
 ///
 /// # Peer restarts
-/// When the peer turns out to be another incarnation, every packet in the retry buffer is discarded
+/// If the peer turns out to be another incarnation, every packet in the retry buffer is discarded
 /// and counted: the old incarnation may have received it, so resending could deliver it twice. The
-/// NICs notice by timeout. When the peer is merely silent (a cut cable), nothing is discarded: this
-/// end reports it after the profile's `silence` and keeps retrying at growing intervals for ever,
+/// NICs notice by timeout. If the peer is only silent (a cut cable), nothing is discarded: this end
+/// reports the silence after the profile's `silence` and retries at growing intervals, forever
 /// unless `give_up` is set.
 ///
 /// # Unusable frames
-/// Two ends whose sessions do not match cannot go on, whatever the cause. If for the profile's
-/// `heal` frames arrive but none is usable, and a probe brings no usable one, this end begins a new
+/// Two ends whose sessions do not match cannot continue, whatever the cause. If only unusable
+/// frames arrive for the profile's `heal`, and a probe brings no usable one, this end begins a new
 /// session, as after a restart.
 pub type Lcb = LinkEnd<PhitWire>;
 
@@ -205,7 +205,7 @@ impl Wire for PhitWire {
         Ok(())
     }
 
-    /// Behind a paced clock each piece waits until it is due.
+    /// Under a paced clock each piece waits until it is due.
     #[inline]
     fn has_more(&self) -> bool {
         self.coming.is_some() && self.tx.burst_time().is_none()
@@ -231,8 +231,8 @@ impl Wire for PhitWire {
     /// is accepted to its end.
     ///
     /// # Panics
-    /// On a head inside a packet or, on an active link, without [`Self::can_begin`], or another
-    /// phit outside a packet.
+    /// If a head comes inside a packet or, on an active link, without [`Self::can_begin`], or if
+    /// another phit comes outside a packet.
     #[inline]
     fn push(&mut self, link: &mut Common, phit: Phit) {
         if let Some(vc) = self.tx.push(phit, link.is_active(), &mut link.counters) {

@@ -7,10 +7,10 @@
 //! sec. 7.7: retries counted per lane, noisy lanes decommissioned, `link_active` deasserted when
 //! none is left.
 //!
-//! [`Lcb`] is one end of a link. It hands received phits up *speculatively*, before a packet's CRC
-//! is known, into the [`InputQueue`] of the port, whose write side undoes packets that turn out
-//! bad. [`IdealEnds`] are its counterpart in virtual time without bytes: the buffers and credits,
-//! where no packet turns out bad.
+//! [`Lcb`] is one end of a link. It writes received phits *speculatively*, before a packet's CRC is
+//! known, to the [`InputQueue`] of the port, which removes packets that turn out bad. [`IdealEnds`]
+//! are the counterpart in virtual time without bytes: only the buffers and credits, since no packet
+//! turns out bad.
 
 use phitwire_framing::yarc::control::VC_ACK_MASK;
 use phitwire_framing::yarc::packet::MAX_PACKET_PHITS;
@@ -51,7 +51,7 @@ pub const STANDARD: LinkStandard = LinkStandard {
 /// Names of the virtual channels, by number (BlackWidow sec. 4.2).
 pub const VC_NAMES: [&str; 2] = ["request", "response"];
 
-// Credit counts fit control words, and a rejected packet can be kept.
+// Credit counts fit control words, and there is room to keep a copy of a rejected packet.
 const _: () = assert!(VC_ACK_MASK == (1 << CREDIT_BITS) - 1);
 const _: () = assert!(MAX_PACKET_PHITS <= MAX_COPY_WORDS);
 

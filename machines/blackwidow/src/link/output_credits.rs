@@ -17,7 +17,8 @@ pub struct OutputCredits {
 }
 
 impl OutputCredits {
-    /// No credits yet, for input queues of `offered` phits and packets up to `max_packet` phits.
+    /// Starts without credits, for input queues of `offered` phits and packets up to `max_packet`
+    /// phits.
     pub(super) fn new(offered: [u32; 2], max_packet: u32) -> Self {
         Self {
             vcs: offered.map(SendCredits::new),
@@ -38,8 +39,8 @@ impl OutputCredits {
         self.vcs[vc.index()].available()
     }
 
-    /// Credits of `vc` missing for a packet of maximum length, which has to fit before any begins
-    /// (virtual cut-through, BlackWidow sec. 4.2).
+    /// Credits of `vc` missing for a packet of maximum length, which must fit before any packet
+    /// begins (virtual cut-through, BlackWidow sec. 4.2).
     #[inline]
     pub fn lacking(&self, vc: Vc) -> u32 {
         self.max_packet.saturating_sub(self.available(vc))
@@ -63,7 +64,6 @@ impl OutputCredits {
         self.vcs.iter().any(SendCredits::is_used)
     }
 
-    /// A packet on `vc` begins.
     #[inline]
     pub fn begin(&mut self, vc: Vc) {
         self.vc = vc;
@@ -72,14 +72,14 @@ impl OutputCredits {
     /// Takes a credit each for the next `phits` phits of the packet; returns its virtual channel.
     ///
     /// # Panics
-    /// If there are too few: the caller first makes sure of credits for the whole packet.
+    /// If there are too few credits: the caller checks them for the whole packet first.
     #[inline]
     pub fn take(&mut self, phits: u32) -> Vc {
         self.vcs[self.vc.index()].take(phits);
         self.vc
     }
 
-    /// `phits` credits of `vc` arrived individually, not as a cumulative count.
+    /// Adds `phits` credits of `vc` that arrived individually, not as a cumulative count.
     ///
     /// # Panics
     /// If more are returned than were taken.

@@ -4,7 +4,7 @@ use phitwire_framing::yarc::phit::Phit;
 
 use phitwire::kit::ring::Ring;
 
-/// A power of two of phit slots, addressed by position.
+/// Storage for a power of two of phits, addressed by position.
 pub(super) trait Places {
     /// Number of slots now.
     fn places(&self) -> u64;
@@ -55,7 +55,7 @@ impl<const N: usize> Places for [Phit; N] {
     }
 }
 
-/// A FIFO of phits. Positions count up for ever and wrap with their type.
+/// A FIFO of phits. Positions count up forever and wrap with their type.
 ///
 /// The writer bounds the number of phits.
 #[derive(Clone, Debug)]
@@ -90,7 +90,6 @@ impl<const N: usize> PhitRing<[Phit; N]> {
 }
 
 impl<P: Places> PhitRing<P> {
-    /// Number of phits in the ring.
     #[inline]
     pub fn len(&self) -> u32 {
         self.tail.wrapping_sub(self.head)
@@ -114,7 +113,7 @@ impl<P: Places> PhitRing<P> {
         self.phits.get(self.head.wrapping_add(ahead))
     }
 
-    /// The phit `ahead` phits behind the head; does not take it.
+    /// The phit `ahead` phits behind the head, without taking it.
     #[inline]
     pub fn nth(&self, ahead: u32) -> Option<Phit> {
         (self.len() > ahead).then(|| self.at(ahead))
@@ -133,7 +132,6 @@ impl<P: Places> PhitRing<P> {
         self.tail = self.tail.wrapping_add(1);
     }
 
-    /// Takes the next phit.
     #[inline]
     pub fn pop(&mut self) -> Option<Phit> {
         let phit = self.nth(0)?;

@@ -26,7 +26,7 @@ pub(super) struct ReceiveTerms {
     pub max_packet: u32,
     pub window: u16,
     pub offered: u32,
-    /// Most phits held because they arrived out of order.
+    /// Maximum number of phits held because they arrived out of order.
     pub reorder_phits: u32,
     /// Phits of an earlier session still in the input queue.
     pub debt: [u32; 2],
@@ -46,8 +46,8 @@ pub(super) enum Place {
 struct DeclaredLoss {
     at: Position,
     since: Time,
-    /// The newest pass seen by then: a frame that fills the gap and is of no newer pass was sent
-    /// earlier and is late.
+    /// The newest pass seen by then. A frame that fills the gap and belongs to no newer pass was
+    /// sent earlier and is late.
     pass: u16,
 }
 
@@ -75,11 +75,12 @@ pub(super) struct Receiver {
     pub acks: Acks,
     /// Error recovery: nothing is accepted until the packet at `here` is resent.
     recovering: bool,
-    /// The next frame out requests a retry.
+    /// Whether the next frame sent requests a retry.
     pub wants_retry: bool,
     retry_due: Time,
     last_request: Time,
-    /// Requested only once in this recovery, so the resend measures a round trip.
+    /// Whether this recovery has requested a resend only once, so that the resend measures a round
+    /// trip.
     single_request: bool,
     recovery_time: RoundTrip,
     pub rejects_in_row: u32,
@@ -151,7 +152,7 @@ impl Receiver {
     /// Position in the stream at which a frame with `word` starts.
     ///
     /// # Errors
-    /// No correct peer sends a frame that starts there.
+    /// If no correct peer sends a frame that starts there.
     #[inline]
     pub fn place(&self, word: &ControlWord) -> Result<Place, Impossible> {
         let ahead = word.seq.distance_from(self.here.packet);
@@ -194,7 +195,7 @@ impl Receiver {
         self.look_for_gap(now, before);
     }
 
-    /// A frame that starts beyond our position.
+    /// Handles a frame that starts beyond the current position.
     fn ahead(&mut self, now: Time, (at, pass): (Position, u16), phits: &[Phit], link: &mut Common) {
         let end = phits
             .iter()
@@ -211,8 +212,8 @@ impl Receiver {
         }
     }
 
-    /// A held frame arrived again. In recovery the peer has then rewound and the packet we wait for
-    /// was lost again: request it now rather than at the timeout.
+    /// Handles another copy of a held frame. During recovery this means that the peer has rewound
+    /// and the awaited packet was lost again: requests it now rather than at the timeout.
     fn passed_over(&mut self, now: Time, link: &mut Common) {
         let shortest = self.recovery_time.shortest();
         let patience = shortest + self.hold.get();
@@ -222,7 +223,8 @@ impl Receiver {
         }
     }
 
-    /// Phits from `start` up to `end` arrived: tests whether a declared loss was only late.
+    /// Tests whether a declared loss was only late, now that phits from `start` up to `end`
+    /// arrived.
     ///
     /// The pass identifies a copy (as TCP's timestamps do in RFC 3522). If the late frame arrived
     /// before any frame of a newer pass, waiting would have been quicker than requesting, and the
@@ -244,7 +246,7 @@ impl Receiver {
         }
     }
 
-    /// Accepts phits that start at `at`, not beyond our position. Returns where they end.
+    /// Accepts phits that start at `at`, not beyond the current position. Returns where they end.
     fn run(
         &mut self,
         now: Time,
@@ -295,7 +297,7 @@ impl Receiver {
             .fold(next, |position, phit| position.after(*phit))
     }
 
-    /// Accepts the next phit of the stream. False if it led to error recovery.
+    /// Accepts the next phit of the stream. Returns false if it led to error recovery.
     #[inline]
     fn phit(&mut self, now: Time, phit: Phit, input: &mut InputQueue, link: &mut Common) -> bool {
         let offset = self.here.offset;
@@ -395,7 +397,7 @@ impl Receiver {
         self.answer_due = self.retry_due;
     }
 
-    /// The packet that error recovery awaits has begun to arrive.
+    /// Ends error recovery, because the awaited packet has begun to arrive.
     fn recovered(&mut self, now: Time) {
         self.recovering = false;
         self.wants_retry = false;
@@ -417,7 +419,7 @@ impl Receiver {
         }
     }
 
-    /// Tracks since when something before what was received or announced is missing.
+    /// Tracks since when there has been a gap in what was received or announced.
     fn look_for_gap(&mut self, now: Time, before: Position) {
         if self.hint.is_some_and(|hint| hint <= self.here) {
             self.hint = None;
@@ -462,7 +464,6 @@ impl Receiver {
         }
     }
 
-    /// Expires deadlines.
     pub fn handle_timers(&mut self, now: Time, input: &mut InputQueue, link: &mut Common) {
         if self.deadline() > now {
             return;
@@ -489,9 +490,9 @@ impl Receiver {
         }
     }
 
-    /// A lane was dropped: everything sent over the old set is worthless, and the peer rewinds when
-    /// it learns of it. Do not request anything, since the peer may send nothing more. The position
-    /// stays at the head of the packet that was open.
+    /// Handles a dropped lane: everything sent over the old set of lanes is useless, and the peer
+    /// rewinds when it learns of the change. Requests nothing, since the peer may have nothing more
+    /// to send. The position stays at the head of the packet that was open.
     pub fn lanes_changed(&mut self, input: &mut InputQueue, link: &mut Common) {
         self.held.clear();
         self.hint = None;
@@ -500,7 +501,7 @@ impl Receiver {
         self.poison(input);
     }
 
-    /// The session ends: closes the open packet.
+    /// Ends the session: closes the open packet.
     pub fn abort(&mut self, input: &mut InputQueue) {
         self.poison(input);
         self.held.clear();

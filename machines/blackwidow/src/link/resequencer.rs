@@ -16,7 +16,6 @@ impl Position {
         Self { packet, offset: 0 }
     }
 
-    /// The position behind `phit`.
     #[inline]
     pub fn after(self, phit: Phit) -> Self {
         match phit.kind() {
@@ -51,7 +50,7 @@ pub(super) struct HeldRun {
 /// Maximum number of runs held at once; each may be as short as one phit.
 const MAX_RUNS: usize = 1_024;
 /// Phits of spare buffers kept for reuse: those of about twenty frames of the usual length. A link
-/// that loses a frame now and then must not keep its peak memory for ever.
+/// that loses a frame now and then must not keep its peak memory forever.
 const MAX_SPARE_PHITS: usize = 8_192;
 
 /// Holds early frames in order, bounded in phits.
@@ -78,7 +77,7 @@ impl Resequencer {
         }
     }
 
-    /// Holds `phits` that start at `at`, without idle ones.
+    /// Holds the phits in `phits`, except idle ones, from position `at` on.
     pub fn hold(&mut self, at: Position, phits: &[Phit]) -> Held {
         let index = self.runs.partition_point(|run| run.at < at);
         if let Some(run) = self.runs.get(index)
@@ -112,7 +111,7 @@ impl Resequencer {
         Some(run)
     }
 
-    /// Returns the memory of a run.
+    /// Takes back the memory of a run for reuse.
     pub fn recycle(&mut self, run: HeldRun) {
         let phits = run.phits.capacity();
         if self.spare_phits + phits <= MAX_SPARE_PHITS {
@@ -126,7 +125,6 @@ impl Resequencer {
         self.runs.is_empty()
     }
 
-    /// Forgets all runs.
     pub fn clear(&mut self) {
         while let Some(run) = self.runs.pop_front() {
             self.recycle(run);

@@ -7,7 +7,6 @@ use phitwire::kit::ring::Ring;
 use phitwire::link::credits::Impossible;
 use phitwire::time::{Duration, Time};
 
-/// A packet in the buffer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     /// Position of the packet's head.
@@ -29,9 +28,9 @@ pub(super) struct Acknowledged {
 /// A ring of phits with three cursors, and the packets in it (BlackWidow sec. 4.3: sliding-window
 /// go-back-N, send buffer and retry at packet granularity).
 ///
-/// Positions and packet numbers never wrap here; the wire carries a [`PacketNumber`].
-/// `head <= cursor <= tail`: acknowledged up to `head`, sent up to `cursor`, filled up to `tail`.
-/// Going back moves `cursor` to `head`. A packet may be sent before its end is in (cut-through).
+/// Positions and packet numbers never wrap here; the wire carries a [`PacketNumber`]. `head <=
+/// cursor <= tail`: acknowledged up to `head`, sent up to `cursor`, filled up to `tail`. A rewind
+/// moves `cursor` to `head`. A packet may be sent before its end is written (cut-through).
 #[derive(Debug)]
 pub(super) struct RetryBuffer {
     phits: Ring<Phit>,
@@ -173,8 +172,8 @@ impl RetryBuffer {
         end - self.cursor
     }
 
-    /// Whether anything sent, even before the last rewind, is unacknowledged. Of an open packet
-    /// only what was sent since counts.
+    /// Whether anything sent, even before the last rewind, is unacknowledged. Of an open packet,
+    /// only phits sent since the last rewind count.
     #[inline]
     pub fn awaits(&self) -> bool {
         self.sent_once > self.acked || self.cursor > self.head
@@ -283,7 +282,7 @@ impl RetryBuffer {
         }
     }
 
-    /// Goes back to the oldest unacknowledged packet. False if nothing of it was sent.
+    /// Goes back to the oldest unacknowledged packet. Returns false if no part of it was sent.
     pub fn rewind(&mut self) -> bool {
         if self.cursor == self.head {
             return false;

@@ -1,4 +1,4 @@
-//! The links of YARC in the test rig: the content of their packets and frames.
+//! YARC links in the test rig: contents of their packets and frames.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -51,7 +51,7 @@ pub fn frame_with(pair: &Pair, to: usize, word: &ControlWord, phits: &[Phit]) ->
     frame_changed(pair, to, word, phits, |_| {})
 }
 
-/// As [`frame_with`], with a changed header.
+/// Like [`frame_with`], with a changed header.
 pub fn frame_changed(
     pair: &Pair,
     to: usize,

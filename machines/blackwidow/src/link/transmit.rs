@@ -39,7 +39,7 @@ pub(super) struct Transmitter {
     credits: OutputCredits,
     window: u16,
     crc: PacketCrc,
-    /// Drop the rest of the open packet, up to its end.
+    /// Whether to drop the rest of the open packet.
     swallowing: bool,
     /// Command: damage the next packet. `Some(true)`: the open one.
     damage: Option<bool>,
@@ -48,7 +48,7 @@ pub(super) struct Transmitter {
 }
 
 impl Transmitter {
-    /// A transmitter without a session: it accepts nothing.
+    /// Creates a transmitter without a session, which accepts nothing.
     pub fn new(config: &PhitLinkConfig) -> Self {
         let PhitLinkConfig { link, phits, .. } = config;
         Self {
@@ -105,7 +105,8 @@ impl Transmitter {
     /// be damaged.
     ///
     /// # Panics
-    /// On a head inside a packet or without [`Self::can_begin`], or another phit outside one.
+    /// If a head comes inside a packet or without [`Self::can_begin`], or if another phit comes
+    /// outside a packet.
     pub fn push(&mut self, phit: Phit, active: bool, counters: &mut LinkCounters) -> Option<Vc> {
         if self.swallowing {
             assert!(!phit.is_head(), "head inside a packet");
@@ -197,11 +198,11 @@ impl Transmitter {
         Ok(())
     }
 
-    /// Applies the peer's acknowledgements and requests, already checked. A word that acknowledges
-    /// less than an earlier one was sent before it: all of it is outdated.
+    /// Applies the peer's acknowledgements and requests, already checked. Ignores a word that
+    /// acknowledges less than an earlier one, since it was sent before that one and is out of date.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// See [`Self::check`].
     pub fn word(
         &mut self,
         word: &ControlWord,
@@ -233,7 +234,7 @@ impl Transmitter {
         Ok(())
     }
 
-    /// The peer requests a resend from the oldest unacknowledged packet on.
+    /// Handles the peer's request to resend from the oldest unacknowledged packet on.
     fn retry_requested(&mut self, now: Time, link: &mut Common) {
         let oldest = self.buffer.acked();
         if link.out.is_answered(oldest, now) {
@@ -244,7 +245,7 @@ impl Transmitter {
         }
     }
 
-    /// Rewinds because the lanes changed: everything in flight will be dropped.
+    /// Changes the lanes and rewinds, since the peer will drop everything in flight.
     pub fn set_lanes(&mut self, lanes: u8, out: &mut Outgoing, now: Time) {
         out.lanes = lanes;
         self.line.set_lanes(lanes);
@@ -277,7 +278,7 @@ impl Transmitter {
         self.line.time_of(self.burst)
     }
 
-    /// Phits after which a paced line releases a frame.
+    /// Number of phits after which a paced line releases a frame.
     fn quantum(&self, out: &Outgoing) -> u64 {
         self.sendable(out)
             .min(self.buffer.to_next_end())
@@ -321,7 +322,7 @@ impl Transmitter {
         self.buffer.pass()
     }
 
-    /// `count` phits left in a frame at `now`.
+    /// Records that `count` phits left in a frame at `now`.
     pub fn sent(&mut self, count: usize, now: Time, link: &mut Common) {
         let Common { out, counters, .. } = link;
         let sendable = self.sendable(out);
@@ -334,7 +335,7 @@ impl Transmitter {
         out.sent(waited, now);
     }
 
-    /// The peer is live: it owes only what it was sent.
+    /// Records a sign of life of the peer, which owes acknowledgements only for what it was sent.
     #[inline]
     pub fn heard(&self, out: &mut Outgoing) {
         out.heard(self.buffer.awaits());

@@ -94,7 +94,8 @@ pub struct Register {
 pub enum MaintenanceError {
     #[error("port {0} does not exist")]
     Port(PortId),
-    /// Nothing queues here: repeat the call. A loaded link may have no room for long.
+    /// Packets are not queued here: repeat the call. A loaded link may have no room for a long
+    /// time.
     #[error("the link has no room for the packet")]
     NoRoom,
     #[error("the packet is not a request, or its route has too many hops")]

@@ -56,7 +56,7 @@ fn small(processor: u16, links: Vec<PhitLinkConfig>) -> NicConfig {
     }
 }
 
-/// Requests and traffic of a user.
+/// The calls of a NIC's user in these tests.
 pub(super) trait User {
     fn write(&mut self, now: Time, dest: u16, at: u64, data: &[u8]) -> Result<u64, PostError>;
     fn read(&mut self, now: Time, dest: u16, at: u64, len: u8) -> Result<u64, PostError>;

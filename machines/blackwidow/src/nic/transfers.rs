@@ -178,7 +178,7 @@ fn transfer(vc: Vc, packet: &[Phit]) -> Result<Transfer, DecodeError> {
 /// Transfers as packets of phits, with the packets that have arrived in part.
 #[derive(Debug, Default)]
 pub struct PhitTransfers {
-    /// By number in [`CHANNELS`].
+    /// Indexed like [`CHANNELS`].
     assemblies: [Assembly; 2],
 }
 

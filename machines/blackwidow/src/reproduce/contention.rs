@@ -255,7 +255,8 @@ mod tests {
         let table = table(&seen);
         assert!(!table.within());
         let outside: Vec<_> = table.rows.iter().filter(|row| !row.within()).collect();
-        // One path leaves no choice of set, all paths leave none either, and two are close.
+        // With one path or with all paths there is only one possible set, and two paths differ
+        // little.
         assert!(outside.len() >= 20, "{outside:?}");
         for row in outside {
             let differs = ["np=2", "np=4", "np=8", "np=16"];

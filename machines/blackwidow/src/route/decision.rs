@@ -202,7 +202,7 @@ impl TileRoutes {
         (all & 0xff) << self.hash_shift & 0x7fff
     }
 
-    /// Explains the decision for such a packet.
+    /// Explains the decision for a packet with these fields.
     pub fn explain(&self, request: RouteRequest) -> Explanation {
         let destination = request.destination & 0x7fff;
         if self.root.contains(destination) {

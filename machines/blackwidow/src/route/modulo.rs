@@ -24,13 +24,11 @@ pub const fn supported_at_most(count: u32) -> u32 {
     n
 }
 
-/// `value` modulo 3 by casting out.
 const fn modulo_3(value: u32) -> u32 {
     const TABLE: u64 = table(3);
     (TABLE >> (2 * hex_digits(value)) & 3) as u32
 }
 
-/// `value` modulo 5 by casting out.
 const fn modulo_5(value: u32) -> u32 {
     // The digit sum of a 15-bit number is at most 52, so one more division by 16 suffices.
     let sum = hex_digits(value);
@@ -39,7 +37,6 @@ const fn modulo_5(value: u32) -> u32 {
     if sum >= 5 { sum - 5 } else { sum }
 }
 
-/// `value` modulo 7 by casting out.
 const fn modulo_7(value: u32) -> u32 {
     let sum =
         (value & 7) + (value >> 3 & 7) + (value >> 6 & 7) + (value >> 9 & 7) + (value >> 12 & 7);

@@ -137,7 +137,7 @@ impl Inputs {
         self.ready[vc] &= !(1 << port);
     }
 
-    /// The packet at the front may not be the one that waited, so decide again.
+    /// Decides again, because the packet at the front may not be the one that waited.
     #[cold]
     pub(super) fn front_changed(&mut self, port: usize, vc: usize) {
         let state = &mut self.vcs[port * 2 + vc];

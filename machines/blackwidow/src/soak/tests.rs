@@ -20,8 +20,8 @@ fn every_kind_of_harm_and_network_comes_up() {
 
 #[test]
 fn what_is_on_its_way_is_not_at_rest() {
-    // Canaries of the network's own checks, only at the chip's pace: otherwise phits pass a router
-    // in no time.
+    // Canaries of the network's own checks. The case is paced like the chip, since free-running
+    // routers hold a phit only for an instant.
     let is_paced =
         |case: &Case<BlackWidow>| case.spec.settings.profile == phitwire::net::Profile::Paper;
     let case = (1..).map(Case::random).find(is_paced);

@@ -25,7 +25,6 @@ pub enum RouteFailure {
     NoInjection,
     #[error("no table entry matches")]
     NoEntry(u32),
-    /// The logical port of the down route has no link.
     #[error("the logical port of the down route is not mapped")]
     NoDownPort(u32),
     #[error("port {1} has no link")]

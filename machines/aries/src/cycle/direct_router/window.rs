@@ -61,7 +61,7 @@ pub(super) struct Window<'a> {
     pub(super) size: usize,
     pub(super) base: u64,
     pub(super) now: u32,
-    /// Ports that were found without room.
+    /// Ports found to have no room.
     pub(super) blocked: Cell<u64>,
 }
 
@@ -275,7 +275,7 @@ impl Ports for Window<'_> {
     }
 }
 
-/// Links without any event, used to run an idle core up to the present.
+/// Links without events, for running an idle core up to the present.
 pub(super) struct NoPorts;
 
 impl Ports for NoPorts {

@@ -154,7 +154,7 @@ fn retries_become_rare_while_a_cable_is_cut_and_quick_on_a_long_one() {
     let before = pair.frames[A];
     pair.run_for(Duration::from_ms(10_000));
     assert!(pair.frames[A] - before < 500, "{}", pair.frames[A] - before);
-    // 200 ms there and back: timeouts adapt and nothing is resent prematurely.
+    // Round trip of 200 ms: timeouts adapt and nothing is resent prematurely.
     let mut pair = Pair::up(9);
     pair.wire(|wire| wire.delay = Duration::from_ms(100));
     for _ in 0..40 {

@@ -219,7 +219,7 @@ fn mutated(pair: &mut Pair) -> Vec<u8> {
     if sets.is_empty() {
         sets.push(data(next, &[]));
     }
-    // An end that follows to fewer lanes stays there.
+    // Rarely, since an end that follows its peer to fewer lanes stays there.
     let (epoch, lanes) = (rng.chance(1, 100), rng.chance(1, 10_000));
     let other = rng.below(8) as u8;
     let mut frame = frame_changed(pair, B, &sets, |header| {

@@ -1,4 +1,4 @@
-//! Dropped lanes: how many, and on the chip's terms.
+//! Dropped lanes: how many a link survives, also with the chip's profile.
 
 use crate::link::SetProfile;
 use crate::link::testing::{AriesPair as _, Pair, aries, config, paper_of, with};

@@ -1,4 +1,4 @@
-//! Both profiles behind the netem decorator.
+//! Both profiles behind the netem decorator, with the effects that the labs use.
 
 use crate::link::AriesLinkConfig;
 use crate::link::testing::{Pair, live, paper};
@@ -9,7 +9,6 @@ use phitwire::link::testing::rig::{A, B};
 use phitwire::rng::Rng;
 use phitwire::time::Duration;
 
-/// Both profiles behind the netem decorator, with the effects that the labs use.
 #[test]
 fn netem_s_own_effects_are_survived() {
     let list = [
@@ -22,7 +21,7 @@ fn netem_s_own_effects_are_survived() {
     for (index, words) in list.iter().enumerate() {
         let seed = index as u64;
         run_netem(words, seed, live(A), live(B), words.to_string());
-        // On the chip's terms the wire keeps the order.
+        // With the chip's profile the wire must keep the order.
         if !words.contains("reorder") && !words.contains("100us") {
             run_netem(words, seed, paper(A), paper(B), format!("paper {words}"));
         }

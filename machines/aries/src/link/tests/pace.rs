@@ -1,4 +1,4 @@
-//! The paced clock: the rate of the lanes, and what a degrade does to it.
+//! The paced clock: the rate of the lanes, and the effect of a dropped lane on it.
 
 use crate::link::SetProfile;
 use crate::link::rates;

@@ -1,4 +1,4 @@
-//! Packets from the core into the replay buffer.
+//! Moves packets from the core into the replay buffer.
 
 use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS};
 
@@ -20,11 +20,11 @@ impl Transmitter {
             && self.buffer.has_room(flits as u32)
     }
 
-    /// Takes a whole packet of an active link at once. False, without effect, if the packet needs a
-    /// check per flit: call [`Self::push`] for its flits then.
+    /// Takes a whole packet on an active link. Returns false, without effect, if its flits must be
+    /// checked one by one: the caller then calls [`Self::push`] for each.
     ///
     /// # Panics
-    /// Without [`Self::can_begin`].
+    /// If [`Self::can_begin`] does not hold.
     #[inline]
     pub fn push_packet(
         &mut self,
@@ -80,7 +80,7 @@ impl Transmitter {
         None
     }
 
-    /// [`Self::push`] of a head.
+    /// [`Self::push`] for the head of a packet.
     fn begin(
         &mut self,
         flit: Flit,

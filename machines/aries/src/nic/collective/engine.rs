@@ -76,7 +76,7 @@ pub(super) struct Owed {
 #[derive(Debug)]
 pub(super) struct Sink {
     pub now: Time,
-    /// Time of a step of an engine.
+    /// Time that an engine takes for a step.
     pub step: Duration,
     pub ended: VecDeque<Ended>,
     pub counters: AriesNicCounters,

@@ -32,7 +32,6 @@ struct Job {
     operations: Vec<Collective>,
 }
 
-/// The word of a rank in an operation.
 fn word(engine: usize, rank: usize, turn: usize, collective: Collective) -> Operand {
     let mut rng = Rng::new((rank * 1000 + turn) as u64, engine as u64);
     let number = match collective {

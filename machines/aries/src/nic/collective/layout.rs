@@ -1,10 +1,10 @@
 //! Reduction trees that follow the machine: first the nodes at one router, then those of one group.
 //!
-//! A node's 18-bit number (XC white paper, "Address Translation") gives its group and router; that
-//! division is phitwire's. So every participant can build the same tree without communication. One
-//! participant represents each group, and one each router. A contribution leaves its router and its
-//! group once, combined with those of its neighbours: each link between groups is crossed once in
-//! each direction for all participants of a group.
+//! Group and router follow from a node's 18-bit number (XC white paper, "Address Translation"; the
+//! division into fields is ours), so every participant can build the same tree without
+//! communication. One participant represents each group, and one each router. A contribution leaves
+//! its router and its group once, combined with those of its neighbours: each link between groups
+//! is crossed once in each direction for all participants of a group.
 
 use std::collections::VecDeque;
 

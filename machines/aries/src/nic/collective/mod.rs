@@ -174,7 +174,7 @@ impl CollectiveUnit {
         }
     }
 
-    /// Lets a step of an engine, and a process between two operations of a run, take time.
+    /// Sets the time of an engine's step, and that of a process between two operations of a run.
     pub(crate) fn set_times(&mut self, step: Duration, between: Duration) {
         (self.sink.step, self.between) = (step, between);
     }

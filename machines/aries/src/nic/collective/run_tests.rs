@@ -96,7 +96,8 @@ fn runs_end_everywhere_after_the_same_iteration() {
     assert!(is_done, "{second:?}");
 }
 
-/// The root, and a node on the path to it, that do not wait for the last of their children.
+/// First the root (rank 4) and then a node on the path to it does not wait for the last of its
+/// children.
 #[test]
 fn canary_a_barrier_that_lets_somebody_go_early_shows() {
     for hasty in [None, Some(4), Some(6)] {

@@ -18,7 +18,7 @@ use phitwire::time::Duration;
 pub(super) const KEY: u16 = 0x1234;
 pub(super) const TIMEOUT: Duration = Duration::from_us(100);
 
-/// Per mille of the packets.
+/// Rates of packet faults, per mille.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Harm {
     pub lost: u64,

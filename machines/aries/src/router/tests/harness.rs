@@ -64,7 +64,7 @@ pub(super) struct Bench {
     pub told: Vec<(u64, usize, u8)>,
     /// Maximum length in flits of packets that fit.
     pub room: Option<usize>,
-    /// Whether the core moves packets.
+    /// Whether the core moves whole packets.
     pub packets_whole: bool,
 }
 

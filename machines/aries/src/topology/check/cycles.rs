@@ -10,7 +10,7 @@ use phitwire::net::{Mistake, Place};
 /// The channels into network ports, by [`Walk::channel`]. A channel is one class of one direction
 /// of a link. Requests and responses have separate virtual channels and take the same paths, so one
 /// graph represents both. A NIC always accepts responses, and accepts requests as long as it can
-/// send responses, so requests never block responses for good.
+/// send responses, so requests never block responses permanently.
 pub(super) struct Inputs<'a> {
     pub(super) wiring: &'a DragonflyWiring,
     pub(super) walk: &'a Walk,

@@ -72,7 +72,7 @@ impl Layout {
             _ => diagonal * 0.62 / (PI / groups as f64).sin(),
         };
         let around = (0..groups as u32).map(|g| {
-            // Three groups are counted as they are read, row by row.
+            // Three groups are numbered in reading order, row by row.
             let number = if groups == 3 { 3 - g } else { g };
             on_circle((0.0, 0.0), radius, number, groups as u32)
         });

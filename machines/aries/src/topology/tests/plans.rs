@@ -67,8 +67,8 @@ fn settings_and_registers_reach_the_nodes() {
     let registers = routed.registers[number as usize].clone();
     let router = network.plan_router(number, registers, &runtime);
     let router = router.expect("a router");
-    // All times of a topology are real: less than a request's timeout stays less, however slow the
-    // clock.
+    // The times of a description are real times, so one below the request timeout stays below it,
+    // however slow the clock.
     assert_eq!(router.registers.forward_progress_ns, 3_000_000 / 100);
     let registers = AriesRegisters {
         forward_progress_ns: 3_000_000,

@@ -158,7 +158,7 @@ fn lost_acknowledgements_are_asked_for() {
     assert_eq!(pair.count(B, |c| c.rx_packets), 10);
 }
 
-/// A pair with room for 64 phits per channel, of which B drains nothing.
+/// A pair with room for 64 phits per channel; B drains nothing.
 fn shallow(seed: u64) -> Pair {
     let phits = PhitProfile {
         input_phits_per_vc: 64,
@@ -257,8 +257,8 @@ fn transfer_time(seed: u64, change: impl Fn(&mut Wire)) -> (Duration, Pair) {
 #[test]
 fn jitter_and_reordering_do_not_collapse_throughput() {
     let (straight, _) = transfer_time(10, |wire| wire.delay = Duration::from_ms(1));
-    // The number of rewinds before the link knows how late frames get is chance: allow a quarter of
-    // the packets, or three.
+    // How often a sender rewinds before the link has learned how late frames get is random, so sum
+    // over several seeds: fewer than two packets are resent per three packets sent.
     let (mut sent, mut again) = (0, 0);
     for seed in 10..16 {
         let (jittery, pair) = transfer_time(seed, |wire| {

@@ -85,7 +85,7 @@ fn a_clipped_packet_is_closed_at_the_maximum_length() {
     let mut pair = Pair::up(2);
     let body = Phit::new(PhitKind::Body, 1);
     let head = packet(Vc::Request, 0, 4)[0];
-    // Half of it flows out before the rest arrives.
+    // Half of the packet flows out before the rest arrives.
     let frame = frame_with(&pair, B, &ControlWord::default(), &[head, body, body]);
     pair.inject(B, &frame);
     pair.ends[B].pop(REQUEST);
@@ -96,7 +96,7 @@ fn a_clipped_packet_is_closed_at_the_maximum_length() {
     let frame = frame_with(&pair, B, &word, &[body; 40]);
     pair.inject(B, &frame);
     assert_eq!(pair.count(B, |c| c.rx_clipped_packets), 1);
-    // 19 phits including the end; one is out.
+    // 19 phits including the end, of which one has flowed out.
     assert_eq!(pair.ends[B].lcb.input().len(Vc::Request), 18);
     pair.load(A, 10);
     pair.finish(Duration::from_ms(1_000));

@@ -7,8 +7,8 @@ use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{EopStatus, Vc};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
-/// Writes a few phits of packets that may be rejected; few values, so that packets often look
-/// alike. `open` is the number of phits of the packet being written.
+/// Writes a few phits of packets that may be rejected. Their contents have few values, so that
+/// packets often look alike. `open` is the number of phits of the packet being written.
 fn write_phits(rng: &mut Rng, queue: &mut InputQueue, open: &mut u64) {
     for _ in 0..rng.below(8) {
         if *open == 0 {

@@ -1,9 +1,9 @@
 //! Late frames: unchanged copies of a link's own frames, of any age.
 //!
-//! netem, a switch that duplicates frames, a second path or a replayed capture all bring frames
-//! that were valid once. The tape keeps copies of what the pair sent; ages too long for a test are
-//! made by writing older numbers into a copy, which is then the frame that the link would have sent
-//! that long ago.
+//! netem, a switch that duplicates frames, a second path or a replayed capture can all deliver
+//! frames that were valid once. The tape keeps copies of what the pair sent. For ages too long for
+//! a test, older numbers are written into a copy, which makes it the frame that the link would have
+//! sent that long ago.
 
 use proptest::prelude::*;
 
@@ -44,7 +44,7 @@ const AGES: [u64; 18] = [
     (1 << 46) + 77,
 ];
 
-/// First packet number of these sessions, so that frames may be of any age; the numbers soon pass
+/// First packet number of these sessions. With it frames can have any age, the numbers soon pass
 /// half their space, and 16 and 32 bits wrap.
 const FIRST: u64 = (1 << 47) - 20_000;
 
@@ -77,8 +77,8 @@ fn with_word(bytes: &[u8], change: impl FnOnce(&mut ControlWord)) -> Vec<u8> {
     buf
 }
 
-/// The frame as `bytes`, but `packets` packets and `acked` acknowledgements earlier. Its credit
-/// counts are random, as those of that time are unknown.
+/// The frame `bytes`, as if sent `packets` packets and `acked` acknowledgements earlier. Its credit
+/// counts are random, since those of that time are unknown.
 fn aged(pair: &mut Pair, bytes: &[u8], packets: u64, acked: u64) -> Vec<u8> {
     let vc_ack = [0; 2].map(|_: u32| pair.rng.next_u64() as u32 & 0xf_ffff);
     with_word(bytes, |word| {
@@ -391,7 +391,8 @@ fn apply(pair: &mut Pair, operation: Operation) {
                 return;
             }
             let bytes = which.get(&frames).1.clone();
-            // Renumber only a copy that then lies in what was received: its content is wrong there.
+            // Renumber a copy only if it then lies in what was received, since its contents do not
+            // match the new numbers.
             let here = pair.ends[to].lcb.wire().rx.expected();
             let behind = word(&bytes).is_some_and(|word| {
                 let phits = data(&bytes).map_or(0, |data| data.phits()) as i64;

@@ -1,4 +1,4 @@
-//! The links of YARC: the tests of all links, and YARC's own.
+//! YARC links: tests common to all links, and YARC-specific ones.
 
 mod excision;
 mod faults;

@@ -1,4 +1,4 @@
-//! The effect of dropped lanes and of their rate on a paced clock.
+//! The effects of dropped lanes and of lane rates under a paced clock.
 
 use crate::link::testing::{Pair, REQUEST, config, with};
 use crate::link::{PhitProfile, rates};

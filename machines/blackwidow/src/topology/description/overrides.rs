@@ -10,7 +10,6 @@ use crate::route::registers::{PORTS, RouteEntry, TABLE_ENTRIES};
 use crate::topology::model::{FoldedClos, RouterRegisters};
 use phitwire::net::{Fields, Section, Shown, Value};
 
-/// A change of a register by a description.
 type Change = Box<dyn FnOnce(&mut RouterRegisters)>;
 
 /// Registers that the description sets, by chip and router; they replace the computed ones.

@@ -68,7 +68,7 @@ pub(super) struct Line {
     pub(super) lane: Option<f64>,
 }
 
-/// A drawing without colours.
+/// The geometry of a drawing.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) frames: Vec<Frame>,
@@ -415,7 +415,7 @@ fn joined(
     .collect()
 }
 
-/// Leads a line of a processor in a stack to the left of its frame, if that is one.
+/// Leads a line to the left of its frame, if the frame is a processor in a stack.
 fn beside(mut line: Line, frame: &Frame, lowest: f64) -> Line {
     if matches!(frame.shape, Shape::Processor(_)) {
         let depth = (frame.y - lowest) / (PROCESSOR_HEIGHT + STACK_GAP);

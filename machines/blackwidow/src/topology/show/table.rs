@@ -42,7 +42,7 @@ fn settings(topology: &FoldedClos) -> String {
     )
 }
 
-/// One row per rank and number of slices, as an overview of a large network.
+/// One row per rank, as an overview of a large network.
 fn ranks(out: &mut String, topology: &FoldedClos, wiring: &ClosWiring) {
     let mut table = Table::new(["RANK", "ROUTERS", "DOWN", "SIDE", "UP"]);
     for rank in 1..=3 {

@@ -3,7 +3,7 @@
 use crate::topology::read;
 use phitwire::net::MistakeKind as K;
 
-/// Two R1 subtrees of two processors, connected by sidelinks, in two slices' worth of ports.
+/// Two rank-1 subtrees of two processors each, connected by two sidelinks.
 const SIDE: &str = r#"name = "side"
 slices = 1
 
