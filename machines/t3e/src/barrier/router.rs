@@ -6,9 +6,9 @@
 //!
 //! # Rounds
 //!
-//! A *round* of a unit ends at a router when it is notified, or at the root when it finds, that the
-//! barrier is done. The messages of one round on one link keep their order, so no message of a
-//! round is left when it ends, whatever the processors do:
+//! A *round* of a unit ends at a router when the router is notified that the barrier is done or, at
+//! the root, when the last child has signalled. The messages of one round on one link keep their
+//! order, so no message of a round is left when it ends, whatever the processors do:
 //!
 //! - Two processors may trigger the eureka at the same time. The router passes the first signal up
 //!   and drops the others of that round, including those that arrive after it has notified its

@@ -24,7 +24,7 @@ struct Coming {
 }
 
 /// The buffers of an input. A packet arrives flit by flit but is never left incomplete: flits cut
-/// off by the end of a session are made up with words that fail every check.
+/// off by the end of a session are replaced by made-up words that fail every check.
 #[derive(Clone, Debug)]
 pub struct FlitBuffer {
     queues: Queues,
@@ -185,7 +185,8 @@ impl FlitBuffer {
         lacks
     }
 
-    /// Makes them up during a session: the peer has not used the slots of these flits.
+    /// Like [`complete`](Self::complete), but during a session, in which the peer has not used the
+    /// slots of these flits.
     pub fn give_up(&mut self, vc: usize) -> u32 {
         let made_up = self.complete(vc);
         self.excess[vc] += made_up as u16;
@@ -252,13 +253,13 @@ impl FlitBuffer {
         self.queues.len(vc).into()
     }
 
-    /// Missing flits of the packet being received on a channel.
+    /// Number of flits still missing from the packet being received on a channel.
     #[inline]
     pub fn coming(&self, vc: usize) -> u8 {
         self.coming[vc].flits
     }
 
-    /// Flits of all channels.
+    /// Total number of flits.
     pub fn flits(&self) -> u64 {
         self.queues.flits()
     }
@@ -269,7 +270,6 @@ impl FlitBuffer {
         self.free()
     }
 
-    /// Free slots of each channel.
     pub fn free(&self) -> [u32; VCS] {
         core::array::from_fn(|vc| self.queues.free(vc).into())
     }

@@ -50,7 +50,7 @@ impl Depths {
         deterministic: 24,
         adaptive: 34,
     };
-    /// For round trips between processes: the same rules, deeper.
+    /// For round trips between processes: the same rules, but deeper buffers.
     pub const LIVE: Self = Self {
         deterministic: 2_028,
         adaptive: 2_028 + MAX_PACKET_FLITS as u16,
@@ -80,8 +80,8 @@ const _: () = assert!(Depths::PAPER.adaptive as u32 >= LOOP_CLOCKS + MAX_PACKET_
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlitLinkConfig {
     pub carrier: PacketLinkConfig,
-    /// The depths of its input.
+    /// Depths of the input buffers.
     pub depths: Depths,
-    /// Packets end here, and are corrected.
+    /// Whether packets end here and are corrected.
     pub corrects: bool,
 }

@@ -50,7 +50,7 @@ pub struct FlitEnd {
     grant: Option<u64>,
     credits: Credits,
     owed: Owed,
-    /// Time to return credits even without other traffic.
+    /// When to return credits even if there is no other traffic.
     tell: Time,
     /// Packets that may wait for flits that do not exist.
     doubts: Doubts,
@@ -62,7 +62,7 @@ pub struct FlitEnd {
 }
 
 impl FlitEnd {
-    /// Flits of `vc` that may be pushed; zero while urgent flits have the wires.
+    /// Flits of `vc` that may be pushed; zero while an urgent flit holds the wires.
     #[inline]
     pub fn credits(&self, vc: usize) -> u32 {
         match self.wires_taken {
@@ -71,7 +71,7 @@ impl FlitEnd {
         }
     }
 
-    /// Sets whether a barrier or maintenance flit has the wires, so that no other may be pushed.
+    /// Sets whether a barrier or maintenance flit holds the wires, so that no other may be pushed.
     #[inline]
     pub fn take_wires(&mut self, taken: bool) {
         self.wires_taken = taken;

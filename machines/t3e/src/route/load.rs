@@ -109,7 +109,7 @@ mod tests {
             loads.expect("all packets arrive")
         }
 
-        /// The loads if each position sends packets to another.
+        /// The loads if each node sends one packet to the position that `to` returns.
         fn pattern(&self, to: fn([u8; 3]) -> [u8; 3]) -> Loads {
             self.loads((0..self.shape.nodes()).map(|node| {
                 let to = Place(to(self.shape.place(node).0));

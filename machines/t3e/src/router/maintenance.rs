@@ -104,7 +104,8 @@ pub(super) struct Maintenance {
 }
 
 impl Maintenance {
-    /// Outputs by which those packets send in the next clock, one bit each.
+    /// Outputs by which packets that begin or are completed in this router send in the next clock,
+    /// one bit each.
     #[inline]
     pub fn sending(&self) -> u8 {
         self.sending

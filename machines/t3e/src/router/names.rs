@@ -69,7 +69,7 @@ impl KnownNames {
         }
     }
 
-    /// The number of the processor for which a packet is. A request follows a processor that has
+    /// The number of a packet's destination processor. A request follows a processor that has
     /// moved; a response does not, since the number's new owner did not send the request.
     pub fn of(&self, tag: &Tag, is_response: bool) -> Option<u16> {
         let current = self.current.of(tag);
