@@ -42,7 +42,6 @@ pub const GENERATOR: Generator = Generator {
     },
 };
 
-/// A ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ring {
     graph: Graph,
