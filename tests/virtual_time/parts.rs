@@ -87,17 +87,17 @@ fn t3e_runs_by_bytes() {
     bytes_change_nothing::<T3e>("t3e-4x3x2");
 }
 
-/// What happens to the mails from part 1 to part 0.
+/// What happens to a mail from part 1 to part 0.
 #[derive(Clone, Copy, Debug)]
 enum Harm {
     None,
-    /// One is lost.
+    /// The mail is lost.
     Lose,
-    /// One replaces the next.
+    /// The previous mail is sent again in its place.
     Repeat,
-    /// One byte of a mail is changed.
+    /// A byte is changed.
     Alter,
-    /// One bit of a carried phit or frame is changed, and the hash is recomputed.
+    /// A bit of a carried phit or frame is changed, and the hash is recomputed.
     Forge,
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Pending {
     barrier: u32,
     /// Units with a eureka message after the barrier message.
     next_eureka: u32,
-    /// The unit after the one that was served last.
+    /// The unit at which the round-robin search starts.
     turn: u8,
 }
 

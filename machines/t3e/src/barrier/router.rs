@@ -43,9 +43,9 @@ phitwire::counters! {
         arrivals,
         /// Accepted eurekas of children.
         eurekas,
-        /// Completed barriers: passed on or, at the root, found done.
+        /// Completed barriers: passed on or, at the root, detected.
         barriers_done,
-        /// Completed eurekas: passed on or, at the root, found done.
+        /// Completed eurekas: passed on or, at the root, detected.
         eurekas_done,
         /// Messages sent.
         sent,
@@ -116,7 +116,7 @@ impl Ignored {
 #[derive(Clone, Debug, Default)]
 pub struct BarrierRouter {
     registers: [TreeRegister; UNITS],
-    /// Units whose eureka was passed to the parent, or found done at the root, in this round.
+    /// Units whose eureka was passed to the parent or, at the root, detected in this round.
     eureka_passed: u32,
     /// Units whose children were notified of a eureka in this round.
     eureka_told: u32,

@@ -3,8 +3,8 @@
 //! All sources send at the same rate, so the most loaded link bounds the load at which every source
 //! is served. For packets that do not adapt the bound is exact, since their paths are known; for
 //! adaptive packets it follows from their [best division](Division) over the paths. Processors'
-//! links count like any other. Above the bound, sources whose packets avoid such links may still
-//! send more, so the average throughput may exceed the bound.
+//! links count like any other. Above the bound, sources whose packets avoid the most loaded links
+//! may still send more, so the average throughput may exceed the bound.
 
 use super::build::{Of, destinations};
 use super::{T3e, T3eOptions};

@@ -264,7 +264,8 @@ impl FlitBuffer {
         self.queues.flits()
     }
 
-    /// Starts a session whose grant is the free slots. Flits beyond the capacity return no credits.
+    /// Starts a session that grants the peer the free slots. Flits beyond the capacity return no
+    /// credits.
     pub fn promise(&mut self) -> [u32; VCS] {
         self.excess = core::array::from_fn(|vc| self.queues.excess(vc));
         self.free()

@@ -18,8 +18,8 @@ pub const STANDARD: LinkStandard = LinkStandard {
     rates: &[RATE],
 };
 
-/// Clocks from the choice of a flit for an output until the credit for its slot is back, without
-/// waiting: on the link, through the stages of the input, and back.
+/// Minimum number of clocks from the choice of a flit for an output until the credit for its slot
+/// is back: on the link, through the stages of the input, and back.
 pub const LOOP_CLOCKS: u32 = 11;
 
 /// Depths of the carrier at the machine's own depths of flits. The carrier is not part of the

@@ -29,7 +29,8 @@ pub const URGENT: usize = VCS;
 
 const _: () = assert!((Depths::LIVE.adaptive as u64) <= MAX_COUNT as u64);
 
-/// A link end between processes: flits above a whole link end, whose session it follows.
+/// A link end between processes. It carries flits over a complete link end for packets, the
+/// carrier, and follows the carrier's sessions.
 ///
 /// It is not a [`Wire`](phitwire::link::Wire) of its own: frames, lanes and resending are the
 /// carrier's, which knows nothing of flits.
@@ -183,7 +184,7 @@ impl FlitEnd {
         self.grant = session.map(|_| IdleWord::Grant(self.input.buffer.promise()).emit());
     }
 
-    /// Collects the buffers' counters: statistics are read from ends.
+    /// Moves the buffers' counters to the end, from which statistics are read.
     #[inline]
     fn count(&mut self) {
         let counted = core::mem::take(&mut self.input.buffer.counters);

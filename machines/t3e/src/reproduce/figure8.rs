@@ -52,7 +52,7 @@ const LOADS_PERCENT: (u32, u32) = (50, 5);
 /// Allowed shortfall at the first load: packets in flight when the measurement begins and ends.
 const UNDER_WAY: Tolerance = Tolerance::Relative(0.03);
 
-/// Bytes per second of one direction of a link.
+/// GB/s of one direction of a link.
 const LINK_GB_PER_S: f64 = 0.6;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,7 +78,7 @@ impl Seen {
         PEAK_MB_PER_S * self.uniform()
     }
 
-    /// Ratio of all uniform traffic to its part that goes to other processors.
+    /// Ratio of all uniform traffic to the part of it that goes to other processors.
     fn uniform(&self) -> f64 {
         f64::from(self.nodes) / f64::from(self.nodes - 1)
     }

@@ -33,7 +33,7 @@ impl Names {
         Self(pairs.into_iter().collect())
     }
 
-    /// Pairs of an encoded path end and a processor number.
+    /// All pairs of an encoded path end and its processor number.
     pub fn pairs(&self) -> impl Iterator<Item = (u16, u16)> {
         self.0.iter().map(|(key, number)| (*key, *number))
     }

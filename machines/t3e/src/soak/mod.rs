@@ -272,7 +272,7 @@ impl Soaked for Tori {
     type Topology = Torus;
     type Own = FlitHarm;
 
-    /// Requests time out after 20 s, in which a run is announced three times.
+    /// Requests time out after 20 s, and a run is announced up to three times to each target.
     const LIVENESS: Duration = Duration::from_ms(900_000);
     /// The destination responds to uncorrectable packets as damaged.
     const REFUSALS: bool = true;

@@ -86,7 +86,8 @@ fn sizes(outline: &Outline) -> Vec<Given> {
     };
     let text = |[x, y, z]: [usize; 3]| format!("{x}x{y}x{z}");
     let is_joined = |size, partial| pairs(size, partial) == outline.joined;
-    // Include tori that lack links, since there are few of these sizes.
+    // Keep full tori whatever number of links is given: links may be missing, and there are few of
+    // these sizes.
     let whole = boxes(MOST_NODES, nodes).map(|size| Given::of([("size", text(size))]));
     let mut all: Vec<Given> = whole.collect();
     for rest in 1..nodes {

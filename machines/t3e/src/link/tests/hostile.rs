@@ -30,7 +30,7 @@ fn of(flits: &[Flit]) -> BurstPacket {
     BurstPacket(burst)
 }
 
-/// Bursts of individually valid flits in an invalid order.
+/// A burst of individually valid flits in a random order.
 fn some(rng: &mut Rng) -> BurstPacket {
     let mut burst = Burst::default();
     for at in 0..BURST_FLITS {
