@@ -18,7 +18,6 @@ use phitwire_framing::aries::set::{ControlSet, DATA_FLITS, DataSet, Set, Tail};
 use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
 use phitwire_framing::carrier::training::Training;
 
-/// Result of the operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Packets pushed.
@@ -29,9 +28,7 @@ pub struct Outcome {
     pub replayed: u64,
     /// Frames and sets rejected.
     pub refused: u64,
-    /// Whether frames were forged.
     pub is_forged: bool,
-    /// Whether a link was taken down.
     pub was_down: bool,
 }
 

@@ -21,7 +21,6 @@ use phitwire_framing::t3e::header::{Command, Header, Name};
 use phitwire_framing::t3e::packet::{PacketBuf, Request};
 use phitwire_t3e::link::{CARRIER_LIVE, CARRIER_PAPER, Depths, FlitEnd, FlitLinkConfig, STANDARD};
 
-/// Result of the operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Packets pushed.
@@ -36,9 +35,7 @@ pub struct Outcome {
     pub refused: u64,
     /// Flits without a slot.
     pub misplaced: u64,
-    /// Whether bursts were forged.
     pub is_forged: bool,
-    /// Whether a link was taken down.
     pub was_down: bool,
 }
 

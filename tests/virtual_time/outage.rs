@@ -139,7 +139,7 @@ fn a_link_taken_down_for_good_leaves_the_rest_flowing() {
     }
 }
 
-/// A second run after the table change; returns the messages delivered.
+/// Runs the traffic again after the change of tables; returns the number of messages delivered.
 fn run_clean_on_what_is_left(network: &mut Network, before: &TrafficSpec) -> u64 {
     let again = TrafficSpec {
         run: 2,

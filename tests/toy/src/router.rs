@@ -47,7 +47,6 @@ pub struct RingCore {
 }
 
 impl RingCore {
-    /// The port by which a packet leaves.
     pub fn route(RingPlace { own, routers, .. }: RingPlace, packet: &Packet) -> u8 {
         let (dest, odd) = (packet.0[0] as u16, packet.0[0] & 1 != 0);
         let ahead = (dest / 2 + routers - own) % routers;

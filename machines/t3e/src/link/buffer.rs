@@ -40,7 +40,6 @@ pub struct FlitBuffer {
 }
 
 impl FlitBuffer {
-    /// Empty buffers.
     pub fn new(depths: Depths) -> Self {
         // Made-up packets may take more slots than were granted: at worst each slot holds a header,
         // and the rest of its packet is made up.

@@ -56,7 +56,6 @@ impl Depths {
         adaptive: 2_028 + MAX_PACKET_FLITS as u16,
     };
 
-    /// The depth of a channel.
     #[inline]
     pub const fn of(self, channel: usize) -> u32 {
         if channel == vc::ADAPTIVE {
@@ -66,7 +65,6 @@ impl Depths {
         }
     }
 
-    /// The depths of all channels.
     pub fn all(self) -> [u32; VCS] {
         core::array::from_fn(|channel| self.of(channel))
     }

@@ -101,7 +101,6 @@ impl Credits {
         self.0[vc] -= flits as u16;
     }
 
-    /// Returns a credit.
     #[inline]
     pub fn give(&mut self, vc: usize) {
         debug_assert!(

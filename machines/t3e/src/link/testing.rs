@@ -251,7 +251,6 @@ impl Link for Flits {
     }
 }
 
-/// Applies a fault to an end.
 pub fn suffer(pair: &mut Pair, end: usize, fault: LinkFault) -> bool {
     let now = pair.now;
     pair.ends[end].lcb.suffer(now, fault)

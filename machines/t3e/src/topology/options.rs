@@ -10,7 +10,6 @@ use phitwire::catalogue::{
 };
 use phitwire::net::Generated;
 
-/// Generates tori from options.
 pub const GENERATOR: Generator = Generator {
     name: "t3e",
     about: "A three-dimensional torus of a Cray T3E, with a router and a processor at each node",
