@@ -1,13 +1,13 @@
-//! Writes the tables by which the Wireshark dissector finds its fields: what stands where in frames,
-//! flits and packets, and what codes are called. They come from the code that writes and reads these,
-//! so that they cannot drift: constants where they are public, else the bits that an encoder changes
-//! when it is given another value.
+//! Writes the tables of field positions and code names that the Wireshark dissector uses for
+//! frames, flits and packets. They are derived from the code that reads and writes these formats,
+//! so that they cannot drift: from constants where those are public, otherwise from the bits that
+//! an encoder changes when it gets another value.
 //!
 //! ```sh
 //! cargo run --example wireshark_fields >docs/wireshark/phitwire_fields.lua
 //! ```
 //!
-//! `tests/wireshark` checks that the committed file is the one that this writes.
+//! `tests/wireshark` checks that the committed file is up to date.
 
 use std::fmt::{Display, Write as _};
 use std::ops::Range;
@@ -33,7 +33,7 @@ fn main() {
     print!("{}", tables());
 }
 
-/// The whole file.
+/// Returns the text of the whole file.
 pub fn tables() -> String {
     let mut to = Lua::default();
     to.line("-- Written by `cargo run --example wireshark_fields`, and checked by `cargo test`: not by hand.");
@@ -47,7 +47,7 @@ pub fn tables() -> String {
     to.text
 }
 
-/// A Lua table that is being written.
+/// A Lua table under construction.
 #[derive(Default)]
 struct Lua {
     text: String,
@@ -88,7 +88,7 @@ impl Lua {
         self.line(&format!("{name} = {{ {}, {} }},", at.start, at.len()));
     }
 
-    /// The bits that are set in `mask`, which are neighbours.
+    /// Writes the range of the bits set in `mask`, which must be adjacent.
     fn bits(&mut self, name: &str, mask: u128) {
         let (lowest, count) = span(mask);
         self.line(&format!("{name} = {{ {lowest}, {count} }},"));
@@ -103,7 +103,7 @@ impl Lua {
     }
 }
 
-/// The lowest of neighbouring bits, and how many they are.
+/// The lowest bit of a mask of adjacent bits, and their number.
 fn span(mask: u128) -> (u32, u32) {
     let count = mask.count_ones();
     let lowest = mask.trailing_zeros();
@@ -188,7 +188,7 @@ fn yarc(to: &mut Lua) {
                 "offset",
                 word_bits(|word| word.offset = control::MAX_OFFSET),
             );
-            // The codes in use are 0, 1 and 2; the field is what lies between its neighbours.
+            // Only the codes 0, 1 and 2 are in use, so derive the field from its neighbours.
             let (offset, ack) = (
                 span(word_bits(|word| word.offset = control::MAX_OFFSET)),
                 span(word_bits(|word| word.ack = most)),
@@ -459,7 +459,7 @@ fn t3e(to: &mut Lua) {
     });
 }
 
-/// `CompareSwap` as `compare swap`.
+/// Converts a name such as `CompareSwap` to `compare swap`.
 fn spaced(name: &str) -> String {
     let mut text = String::new();
     for letter in name.chars() {

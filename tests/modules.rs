@@ -204,7 +204,7 @@ fn table() -> Vec<String> {
         .collect()
 }
 
-/// What a module imports of those above it in `table`.
+/// The imports of modules that are above the importing one in `table`.
 fn upwards(imports: &Imports, table: &[String]) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (at, module) in table.iter().enumerate() {
@@ -220,7 +220,7 @@ fn upwards(imports: &Imports, table: &[String]) -> Vec<(String, String)> {
 fn the_table_of_modules_is_complete_and_imports_go_down() {
     let (imports, mut table) = (imports_of("src"), table());
     assert_eq!(upwards(&imports, &table), []);
-    // The canary: upside down, they go up.
+    // Canary: in the reversed table, imports go up.
     table.reverse();
     assert!(!upwards(&imports, &table).is_empty());
     table.sort();
@@ -278,7 +278,7 @@ fn parts_of_the_providers_engine_know_no_other_part() {
         let others: Vec<_> = imports[part].iter().filter(|name| is_part(name)).collect();
         assert!(others.is_empty(), "{part} knows {others:?}");
     }
-    // The canary: the endpoint, which owns them, knows them all.
+    // Canary: the endpoint, which owns all parts, imports them all.
     let known = imports["endpoint"].iter().filter(|name| is_part(name));
     assert_eq!(known.count(), PARTS.len());
 }

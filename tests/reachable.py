@@ -3,7 +3,7 @@
 
     tests/reachable.py [ROOT]      prints `reached FILE::NAME` or `unreached FILE::NAME` for each
 
-A name is reached if reached code that is no test mentions it. `main`, everything outside functions
+A name is reached if reached code outside tests mentions it. `main`, everything outside functions
 and the methods of traits are reached, and so is each function whose name a reached function mentions.
 Names alone decide: one that several items share counts as reached for all of them. So what is unreached
 is certain, and what is reached is not."""

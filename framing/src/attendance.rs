@@ -44,8 +44,8 @@ impl AttendedClock {
         self.attended()
     }
 
-    /// Like [`look`](Self::look), but excludes all time since the last call. For inputs that still
-    /// hold data of a suspension.
+    /// Like [`look`](Self::look), but excludes all time since the last call. Use it while the
+    /// inputs may hold data that arrived during a suspension.
     pub const fn hold(&mut self, now: u64) -> u64 {
         self.leave_out(now.saturating_sub(self.looked));
         self.looked = now;

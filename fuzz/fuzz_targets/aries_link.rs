@@ -1,5 +1,5 @@
-//! Operations on two Aries link ends: pushes, frames delivered, lost, doubled and corrupted,
-//! hostile bytes, forged frames, timers and commands.
+//! Runs operations on two Aries link ends: pushes, timers, commands, hostile bytes and forged
+//! frames; frames are delivered, lost, duplicated and corrupted.
 //!
 //!     cargo +nightly fuzz run aries_link
 #![no_main]

@@ -1,4 +1,4 @@
-//! Bytes of a file through the reader of descriptions, both families.
+//! Reads arbitrary bytes as a description, with all machines.
 //!
 //!     cargo +nightly fuzz run description
 #![no_main]

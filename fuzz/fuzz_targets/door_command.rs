@@ -1,4 +1,4 @@
-//! Entries of the rings that programs and network interfaces share, and their first messages.
+//! Decodes entries of the rings that programs and NICs share, and their handshake messages.
 //!
 //!     cargo +nightly fuzz run door_command
 #![no_main]

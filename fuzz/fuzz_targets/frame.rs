@@ -1,4 +1,4 @@
-//! Bytes from a wire through every decoder: frame, training, sideband, packets.
+//! Decodes bytes from a wire with every BlackWidow decoder: frame, training, sideband, packets.
 //!
 //!     cargo +nightly fuzz run frame
 #![no_main]

@@ -1,4 +1,4 @@
-//! Flits of six bytes as Aries packets, with and without length and check made right.
+//! Decodes flits of six bytes as Aries packets, with and without corrected length and check.
 //!
 //!     cargo +nightly fuzz run packet48
 #![no_main]

@@ -1,4 +1,4 @@
-//! Bytes from a wire through every Aries decoder: frame of sets, sets, packets.
+//! Decodes bytes from a wire with every Aries decoder: frame of sets, sets, packets.
 //!
 //!     cargo +nightly fuzz run sets
 #![no_main]

@@ -1,4 +1,5 @@
-//! Bytes of bursts through every T3E decoder: flits, headers, packets, barrier messages, buffers.
+//! Decodes bytes of bursts with every T3E decoder: flits, headers, packets, barrier messages,
+//! buffers.
 //!
 //!     cargo +nightly fuzz run t3e_flits
 #![no_main]

@@ -1,5 +1,5 @@
-//! Operations on two T3E link ends: packets pushed and taken, frames delivered, lost, doubled,
-//! corrupted, forged bursts, hostile bytes, timers and commands.
+//! Runs operations on two T3E link ends: packets pushed and taken, timers, commands, hostile bytes
+//! and forged bursts; frames are delivered, lost, duplicated and corrupted.
 //!
 //!     cargo +nightly fuzz run t3e_link
 #![no_main]

@@ -1,5 +1,5 @@
-//! Replays the operation lists of the fuzz target `aries_link` with a stable toolchain, and keeps
-//! their generated part as it should be.
+//! Replays the operation lists of the fuzz target `aries_link` with a stable toolchain, and
+//! verifies their generated part.
 #![expect(
     clippy::disallowed_methods,
     reason = "a test may read files; the core may not"
@@ -20,21 +20,21 @@ fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/aries_link")
 }
 
-/// Operations without end, of the codes of `codes`.
+/// A list of `count` random operations with codes from `codes`.
 fn mixture(seed: u64, flags: u8, codes: &[u8], count: usize) -> Vec<u8> {
     let mut rng = Rng::new(seed, 0);
     let mut bytes = vec![flags];
     for _ in 0..count {
         bytes.push(codes[rng.below(codes.len() as u64) as usize]);
         bytes.push(rng.next_u64() as u8);
-        // Operands of operations with several may be codes of the mixture or any bytes.
+        // An operation with several operands consumes the bytes that follow, codes included.
     }
     bytes
 }
 
-/// One list for each thing that can happen, in the three profiles.
+/// One list for each kind of event, with each set of flags.
 fn generated() -> Inputs {
-    // Push, poll, deliver, take, time: a link at work.
+    // The codes of a working link: push, poll, deliver, take, advance time.
     const WORK: [u8; 9] = [0, 1, 2, 4, 4, 5, 6, 10, 11];
     let kinds: [(&str, &[u8]); 8] = [
         ("work", &[]),

@@ -3,8 +3,8 @@
 //!
 //! For any bytes, nothing may panic, no end may send for ever at one instant, and no end may count
 //! more credits or sets than exist. Unless frames were forged, input buffers deliver the pushed
-//! packets, each once and in order; unless a link was taken down as well, all packets arrive in the
-//! end and all credits return.
+//! packets, each once and in order, and all credits return in the end. Unless a link was taken down
+//! as well, all packets arrive.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,6 @@ use phitwire_framing::aries::set::{ControlSet, DATA_FLITS, DataSet, Set, Tail};
 use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
 use phitwire_framing::carrier::training::Training;
 
-/// Result of the operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Packets pushed.
@@ -29,17 +28,15 @@ pub struct Outcome {
     pub replayed: u64,
     /// Frames and sets rejected.
     pub refused: u64,
-    /// Whether frames were forged.
     pub is_forged: bool,
-    /// Whether a link was taken down.
     pub was_down: bool,
 }
 
 /// Maximum number of frames in flight in one direction.
 const MOST_FLYING: usize = 32;
-/// Bits of one frame that may flip: the CRC of a set finds any five.
+/// Maximum number of flipped bits in a frame: the CRC of a set detects any five.
 const MOST_FLIPS: u8 = 4;
-/// Rounds in which everything must have arrived over a clean wire.
+/// Maximum number of rounds until everything has arrived over a clean wire.
 const LIVENESS: usize = 20_000;
 
 struct End {
@@ -57,7 +54,7 @@ struct Flying {
 pub struct Pair {
     now: Time,
     ends: [End; 2],
-    /// Towards each end.
+    /// Frames in flight towards each end.
     wires: [VecDeque<Flying>; 2],
     /// Whether frames must keep their order: six bits of number cannot distinguish a late set from
     /// a new one.
@@ -161,7 +158,8 @@ impl End {
     }
 }
 
-/// A packet is what was pushed, and not before its turn; the number expected next.
+/// Checks that a packet equals the pushed one and keeps the order of its channel. Returns the id
+/// expected next.
 pub fn check(vc: usize, flits: &[Flit], expected: u32, gaps: bool) -> u32 {
     let head = Head::parse(flits[0]).expect("the caller has parsed it");
     let id = head.destination().bits() << 12 | u32::from(head.packet_id());
@@ -245,7 +243,7 @@ impl Pair {
         }
     }
 
-    /// Everything that can happen now over a clean wire, and the time of what happens next.
+    /// Does everything that is due now over a clean wire, then advances time to the next event.
     fn round(&mut self) {
         self.timers();
         for from in 0..2 {
@@ -317,7 +315,7 @@ impl Pair {
         }
     }
 
-    /// A frame of the peer's session that the peer never sent.
+    /// Delivers a frame of the peer's session that the peer never sent.
     fn forge(&mut self, to: usize, kind: usize, operands: &mut Operands<'_>) {
         let (tx_epoch, rx_epoch) = self.ends[1 - to].lcb.epochs();
         let header = FrameHeader {
@@ -458,7 +456,8 @@ impl Pair {
         Some(())
     }
 
-    /// Delivers everything that is still in flight, over a clean wire.
+    /// Drops the frames in flight, brings the link up, and runs over a clean wire until both ends
+    /// are at rest.
     fn come_to_rest(&mut self) {
         self.wires.iter_mut().for_each(VecDeque::clear);
         for end in &mut self.ends {
@@ -470,8 +469,7 @@ impl Pair {
             return;
         }
         if self.outcome.was_down {
-            // An end that believes in a session with a dead peer learns of it from the peer's
-            // frames.
+            // An end whose peer has lost the session learns of this from the peer's frames.
             (0..200).for_each(|_| self.round());
         }
         self.rounds_until("the link", Self::is_up);
@@ -479,7 +477,7 @@ impl Pair {
     }
 }
 
-/// Runs the operations that `bytes` are.
+/// Runs the operations encoded in `bytes`.
 pub fn run(bytes: &[u8]) -> Outcome {
     let mut operands = Operands(bytes);
     let flags = operands.next().unwrap_or(0) as u8;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""mangle.py IN OUT SEED: damages the frames of a pcapng capture: bits flip, bytes go, ends are cut.
+"""mangle.py IN OUT SEED: damages the frames of a pcapng capture: flips bits, removes bytes, cuts ends.
 
-Half of the frames get their header check put right again, so that what stands behind it is read, too.
+Half of the frames get a corrected header check, so that the bytes after it are decoded, too.
 """
 import random
 import struct
@@ -22,7 +22,7 @@ def crc32c(data):
 
 
 def checked(frame):
-    """Bytes in front of the header check, and what else it covers."""
+    """Number of bytes before the header check, and the other bytes that it covers."""
     kind, units = frame[1] >> 1 & 7, struct.unpack(">H", frame[18:20])[0]
     if kind == 0:
         return 30 + units // 4, b""
@@ -35,7 +35,7 @@ def mangle(packet, rng):
     at = 14 if packet[12:14] == b"\x88\xb5" else 42
     head, frame = packet[:at], bytearray(packet[at:])
     for _ in range(rng.choice((0, 1, 1, 2, 8))):
-        # Not the magic and the kind, mostly: another protocol's frame tests nothing.
+        # Mostly spare the magic and the kind: a frame of another protocol tests nothing.
         byte = rng.randrange(1 if rng.random() < 0.3 else 2, len(frame))
         if rng.random() < 0.5:
             frame[byte] ^= 1 << rng.randrange(8)

@@ -1,4 +1,4 @@
-//! Any bytes as a description, for the fuzz target and the replay of its corpus.
+//! Reads any bytes as a description, for the fuzz target and the replay of its corpus.
 
 use phitwire::net::{Effort, MAX_MISTAKES};
 use phitwire_machines::CATALOGUE;

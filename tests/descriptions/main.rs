@@ -8,7 +8,7 @@ mod answer;
 
 use std::path::PathBuf;
 
-/// Inputs whose names begin so are right; the others are refused.
+/// Name prefix of valid inputs; all others must be rejected.
 const RIGHT: &str = "right-";
 
 #[test]

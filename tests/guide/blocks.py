@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
-"""Runs the command blocks of a page of the guide, and compares what comes out with what the page shows.
+"""Runs the command blocks of a page of the guide, and compares the output with what the page shows.
 
     blocks.py PAGE --dir DIR --id ID [--timeout S]
 
-A block is fenced as ```console. Lines behind `$ ` are commands (one that ends in a backslash goes on in the next line,
-with or without `> `), the lines below each its output. Compared is the shape: numbers, times and hexadecimal words are
-all alike, runs of blanks are one, empty lines none, `...` in a line stands for anything in it, and alone for any number
-of lines. Words behind a comma:
+A block is fenced as ```console. Lines that begin with `$ ` are commands (a command that ends in a backslash continues in
+the next line, with or without `> `), and the lines below each are its output. Only the shape is compared: all numbers,
+times and hexadecimal words are equal, runs of blanks count as one, empty lines are ignored, `...` in a line stands for any
+text, and alone for any number of lines. Words after a comma:
 
-    norun         is not run; an HTML comment before the block says why
-    output=none   is run, and what it prints is not compared
+    norun         the block is not run; an HTML comment before the block says why
+    output=none   the block is run, but its output is not compared
 
-All blocks of a page are run in one shell in DIR. Labs get ID behind their names, here and in what is printed. A command
-that ends in ` &` goes on in the background; what it prints first is compared. A command that fails without a word on the
-page fails the page; so does one that is not there, and a lab that the page leaves up.
+All blocks of a page are run in one shell in DIR. ID is appended to the names of labs, and removed from the output. A
+command that ends in ` &` continues in the background; its first output is compared. A page fails if a command fails
+without a remark on the page or does not exist, or if the page leaves a lab up.
 
 Without PHITWIRE_LONG=1, measurements of a second at full rate take 0.3 s: they keep all processors busy.
 
-Prints lines as TAP has them, without numbers, and of each block that is not run why; status 1 if a line is `not ok`.
+Prints TAP lines without numbers, and the reason for each block that is not run; status 1 if a line is `not ok`.
 """
 
 import argparse
@@ -30,10 +30,10 @@ import time
 from pathlib import Path
 
 IS_LONG = os.environ.get("PHITWIRE_LONG", "0") != "0"
-# A second of `msgrate` at full rate.
+# A `msgrate` command that runs for one second at full rate.
 FULL_RATE = re.compile(r"(phitwire-msgrate (?:(?!--rate)[^|&;])*--seconds) 1(?![\d.])")
 NUMBER = r"\d[\d,.']*"
-# What `msgrate` says of a host that is too busy, on standard error: it depends on the host and not on the page.
+# Warnings of `msgrate` about a busy host, on standard error: they depend on the host and not on the page.
 BUSY_HOST = re.compile(
     r"\d+ process(?:es)? did not run for more than 50 ms at a time, |[\d.]+ s were spent waiting for the last answers"
     r"|phitwire-msgrate: waiting for answers to messages, ")
@@ -41,7 +41,7 @@ UNIT = r"(?:[ ]?(?:[numµk]?s|[kMGT]?i?B|[kMG]|[kMG]b/s|KiB|MiB|GiB)(?![\w/]))"
 
 
 def shape(line):
-    """What is left of a line when all numbers are alike."""
+    """A line with all numbers replaced by the same sign."""
     line = re.sub(r"\b0x[0-9a-fA-F]+", "#", line)
     line = re.sub(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{6,}\b", "#", line)
     line = re.sub(NUMBER + UNIT, "#", line)
@@ -54,7 +54,7 @@ def shape(line):
 
 
 def line_fits(shown, printed):
-    """Whether a line that a page shows stands for one that was printed."""
+    """Whether a line of the page matches a printed line."""
     if "..." not in shown:
         return shape(shown) == shape(printed)
     parts = [re.escape(shape(part)) for part in shown.split("...")]
@@ -62,7 +62,7 @@ def line_fits(shown, printed):
 
 
 def fits(shown, printed):
-    """Where the first line is that does not fit, as (shown, printed) numbers; None if all do."""
+    """The first line that does not match, as (shown, printed) numbers; None if all match."""
     furthest = (0, 0)
 
     def go(s, p):
@@ -83,14 +83,14 @@ def fits(shown, printed):
 
 
 class Block:
-    """A block of a page: its commands with what is shown of each."""
+    """A block of a page: its commands and the output shown for each."""
 
     def __init__(self, line, words, reason):
         self.line, self.words, self.reason = line, words, reason
         self.commands = []
 
     def take(self, text, number):
-        """The next line of the block."""
+        """Adds the next line of the block."""
         if text.startswith("$ "):
             self.commands.append((number, [text[2:]], []))
         elif self.commands and not self.commands[-1][2] and self.commands[-1][1][-1].endswith("\\"):
@@ -125,7 +125,7 @@ def blocks_of(text):
 
 
 class Shell:
-    """One shell, whose commands write to files."""
+    """A shell whose commands write their output to files."""
 
     def __init__(self, directory, environment):
         self.directory = directory
@@ -139,12 +139,12 @@ class Shell:
         self.rest = b""
 
     def tell(self, text):
-        """Gives the shell a text to obey."""
+        """Sends a text to the shell's standard input."""
         self.process.stdin.write(text.encode())
         self.process.stdin.flush()
 
     def run(self, command, timeout):
-        """Status and output of a command; None as status if it does not end in time."""
+        """Runs a command; returns its status (None if it does not end in time) and output."""
         self.count += 1
         script, output = self.directory / f"{self.count}.sh", self.directory / f"{self.count}.out"
         script.write_text(command + "\n")
@@ -154,7 +154,7 @@ class Shell:
         return status, output
 
     def answer(self, timeout):
-        """The next status."""
+        """Waits for the status of the next command."""
         import select
         end = time.monotonic() + timeout
         while b"\n" not in self.rest:
@@ -169,7 +169,7 @@ class Shell:
         return int(line)
 
     def end(self):
-        """Ends what still runs in the background, gently first."""
+        """Ends remaining background jobs, with SIGTERM first."""
         for name in (signal.SIGTERM, signal.SIGKILL):
             try:
                 os.killpg(self.process.pid, name)
@@ -198,7 +198,7 @@ class Page:
         self.failed = False
 
     def ours(self, command):
-        """The command with lab names that nobody else has."""
+        """The command with unique lab names."""
         for lab in self.labs:
             own = f"{lab}_{self.options.id}"
             command = re.sub(rf"(--lab[ =]|PHITWIRE_LAB=|phw-){lab}(?![A-Za-z0-9_])", rf"\g<1>{own}", command)
@@ -207,19 +207,19 @@ class Page:
         return command if IS_LONG else FULL_RATE.sub(r"\1 0.3", command)
 
     def theirs(self, text):
-        """What was printed, with the names that the page uses."""
+        """The output, with the names that the page uses."""
         text = text.replace(os.environ["PHITWIRE_RUN_DIR"], "/run/phitwire")
         text = text.replace(str(self.options.dir / "page"), ".")
         return re.sub(rf"\b({'|'.join(self.labs)})_{self.options.id}\b", r"\1", text)
 
     def say(self, is_ok, where, command, why=""):
-        """One line about a command."""
+        """Prints the result of a command."""
         command = command.replace("\n", " ")
         self.failed |= not is_ok
         print(f"ok - {where}: {command}" if is_ok else f"not ok - {where}: {command}: {why}", flush=True)
 
     def run(self):
-        """Runs all blocks; whether all went well."""
+        """Runs all blocks; returns whether all succeeded."""
         page = self.options.dir / "page"
         page.mkdir(parents=True, exist_ok=True)
         environment = dict(os.environ, PHITWIRE_LAB=f"lab_{self.options.id}", NO_COLOR="1", COLUMNS="100", LC_ALL="C.UTF-8")
@@ -240,7 +240,7 @@ class Page:
         return not self.failed
 
     def skip(self, block):
-        """A block that is not run says why."""
+        """Checks that a block that is not run has a reason."""
         where = f"{self.name}:{block.line}"
         if block.reason:
             commands = " ".join(lines[0] for _, lines, _ in block.commands[:1])
@@ -249,7 +249,7 @@ class Page:
             self.say(False, where, "norun", "an HTML comment before it has to say why")
 
     def command(self, shell, block, number, command, shown):
-        """Runs one command; whether the page can go on."""
+        """Runs one command; returns whether the page can continue."""
         where = f"{self.name}:{number}"
         shown = [line for line in shown if line.strip()]
         begin = time.monotonic()
@@ -274,7 +274,7 @@ class Page:
         return status not in (126, 127)
 
     def wrong(self, file, command, shown, is_free):
-        """What is wrong with what a command has printed, and what that was."""
+        """The fault in a command's output, and the output."""
         is_behind = command.rstrip().endswith("&")
         end = time.monotonic() + (10 if is_behind and shown else 0)
         if is_behind:
@@ -282,7 +282,7 @@ class Page:
         while True:
             printed = self.theirs(file.read_text(errors="replace")).splitlines()
             printed = [line for line in printed if not BUSY_HOST.match(line)]
-            # How far a long run is, is told after ten seconds: on a busy machine.
+            # On a busy machine a run may take more than ten seconds, after which it prints its progress.
             printed = [line for line in printed if line.strip() and not re.match(r"phitwire [a-z]+: \d+ s, ", line)]
             place = None if is_free else fits(shown, printed)
             if place is None:
@@ -298,7 +298,7 @@ class Page:
         return f"line {at_printed + 1} should be like `{expected}`, and is `{there}`", printed
 
     def take_down(self):
-        """Labs that the page leaves are taken down and told."""
+        """Takes down and reports labs that the page leaves up."""
         for lab in self.labs:
             own = f"{lab}_{self.options.id}"
             names = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False).stdout

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Looks whether all links of the built guide lead somewhere: to files, to anchors in them, to pictures.
+"""Checks that the targets of all links of the built guide exist: files, anchors in them, pictures.
 
     links.py [BOOK] [MARKDOWN...]
 
-BOOK is the directory that docs/guide/build.sh wrote. Of Markdown files relative links are followed.
-Addresses of other machines are counted, not asked for. A line for each that leads nowhere; status 1 if there is one.
+BOOK is the directory that docs/guide/build.sh wrote. In Markdown files only relative links are checked.
+Links to other hosts are counted but not requested. Prints a line for each broken link; status 1 if there is one.
 """
 
 import re
@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 
 class Html(HTMLParser):
-    """What a page has and what it leads to."""
+    """The anchors and links of a page."""
 
     def __init__(self, text):
         super().__init__()
@@ -45,13 +45,13 @@ def markdown(text):
 
 
 class Checker:
-    """All pages that were looked into."""
+    """All pages read so far."""
 
     def __init__(self):
         self.known, self.wrong, self.followed, self.foreign = {}, [], 0, 0
 
     def read(self, file):
-        """Anchors and links of a file; of others than pages none."""
+        """Anchors and links of a file; none if it is not a page."""
         if file not in self.known:
             if file.suffix == ".html":
                 page = Html(file.read_text())
@@ -63,7 +63,7 @@ class Checker:
         return self.known[file]
 
     def follow(self, file, link):
-        """Whether a link of a file leads somewhere."""
+        """Whether the target of a link in a file exists."""
         parts = urlsplit(link)
         if parts.scheme or parts.netloc:
             self.foreign += parts.scheme in ("http", "https")

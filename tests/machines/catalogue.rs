@@ -1,4 +1,4 @@
-//! A program does not start with machines that cannot be told apart.
+//! A program does not start with machines that cannot be distinguished.
 
 use phitwire::catalogue::{Catalogue, Machine};
 use phitwire_framing::carrier::lane_layout::LaneLayout;
@@ -17,7 +17,7 @@ fn with(change: impl FnOnce(&mut Machine)) -> Catalogue {
     Catalogue::new(machines.leak())
 }
 
-/// The parts of a machine before those of another.
+/// Concatenates the parts of two machines.
 fn joined<T: Copy>(parts: &[T], more: &[T]) -> &'static [T] {
     [parts, more].concat().leak()
 }
@@ -31,7 +31,8 @@ fn all_machines_and_the_toy_are_distinct() {
     }
 }
 
-/// A machine that does not list the frames of its links is not warned of other machines' codes.
+/// A frame kind that is missing in a machine's list would not be checked against other machines'
+/// codes.
 #[test]
 fn links_carry_the_frames_that_their_machine_lists() {
     let catalogue = with(|_| {});

@@ -326,7 +326,7 @@ fn no_more_than_loads_and_stores(network: impl Network, has_atomics: bool) {
         handles += 1;
     }
     assert_eq!(handles, 32, "another program has room");
-    // Check slots for programs.
+    // Use up the slots for programs.
     for client in 1..MAX_WINDOWS as u64 {
         pair.lab
             .let_in(0, JOB + (client << 32), ANY_MEMBER)

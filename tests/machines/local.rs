@@ -391,8 +391,8 @@ fn who_has_gone_leaves_nothing_and_disturbs_nobody() {
     let processors = [processor_of(&mut lab, 0), processor_of(&mut lab, 1)];
     let target = lab.register(peer, 0, BYTES);
     let mut rng = Rng::new(5, 5);
-    // The program leaves once in each 50 us of the 300 us that its transfers take. A slot that is
-    // not given back once is missed in the end.
+    // The program leaves once in each 50 us of the 300 us that its transfers take. The check at the
+    // end detects even a single slot that was not released.
     for round in 0..6_u64 {
         let goes = lab.let_in(0, JOB, 1).unwrap();
         let handle = lab.register(goes, 0, BYTES);

@@ -8,7 +8,7 @@ macro_rules! ready {
     };
 }
 
-/// Every file of the folder, so that a new one must be added.
+/// Every file of the folder. A new file must be added here.
 const READY: [(&str, &str); 18] = ready![
     "aries-3x4.toml",
     "aries-group.toml",

@@ -29,7 +29,7 @@ struct Harm {
 struct Standstills<L> {
     world: World<L>,
     rng: Rng,
-    /// The canary: nodes use the clock instead of attended time.
+    /// For the canary: nodes use the clock instead of attended time.
     by_the_clock: bool,
     downs: u64,
 }

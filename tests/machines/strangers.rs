@@ -129,8 +129,8 @@ fn limits_are_those_that_are_named() {
         ("NETWORK", "outstanding", 1, 1_024),
         ("ROUTER", "local_up_class", 0, 3),
         ("SHAPE", "nics", 1, 4),
-        // Four chassis leave five links for each of three peers, three groups of sixteen routers
-        // eighty for each of two.
+        // With four chassis there are five links to each of three peers; with three groups of
+        // sixteen routers, eighty to each of two.
         ("SHAPE", "black_links", 1, 5),
         ("SHAPE", "global_links", 1, 80),
     ];

@@ -169,7 +169,8 @@ fn wrong<M: CycleModel>(
 }
 
 /// Follows all traced messages of a network at a load, there and back. Returns their number, the
-/// number of paths with any waiting, and with much: more than a packet's length at every router.
+/// number of paths with any waiting, and the number of paths with more waiting than a packet's
+/// length at every router.
 fn all_add_up<M: CycleModel>(name: &str, load: u32) -> (usize, [usize; 2]) {
     let network = CATALOGUE
         .generate(name)

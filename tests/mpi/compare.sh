@@ -1,22 +1,23 @@
 #!/usr/bin/env bash
 # compare.sh --suites DIR [TOPOLOGY...]      latency and bandwidth of MPI over the fabric beside TCP over a plain veth
 #
-# NetPIPE and mpi4py's OSU-style demos with Debian's Open MPI: over each TOPOLOGY (aries-pair and aries-3x4), and, in the same
-# minute and before that lab is up, over TCP (pml ob1, btl tcp) between two network namespaces that a veth pair joins. Prints a
-# line for each measure: both figures, and what the fabric reaches of TCP's speed.
+# Runs NetPIPE and mpi4py's OSU-style demos with Debian's Open MPI: over each TOPOLOGY (aries-pair and aries-3x4) and, within
+# a minute before that lab is up, over TCP (pml ob1, btl tcp) between two network namespaces joined by a veth pair. Prints one
+# line per measurement: both figures, and the fabric's speed as a share of TCP's.
 #
 #   --suites DIR    where tests/mpi/get.sh has fetched mpi4py-3 ($PHITWIRE_MPI_SUITES)
-#   --only PATTERN  measures whose name matches (extended)
+#   --only PATTERN  only measurements whose name matches (extended)
 #   --quick         a fifth of the rounds
 #
-# Two ranks are at two network interfaces, or in the two namespaces; of the four of collective operations two are in each
-# namespace (and at each network interface of aries-pair). Needs root, or `netns-scripts/rootless.sh`. Status 1 if a measure
-# failed, 4 where there is no Open MPI.
+# Two ranks are at two network interfaces, or in the two namespaces. Collective operations have four ranks: two in each
+# namespace (and at each network interface of aries-pair). Needs root, or `netns-scripts/rootless.sh`. Status 1 if a
+# measurement failed, 4 without Open MPI.
 # shellcheck source=../../netns-scripts/lib.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../../netns-scripts/lib.sh"
 self=$(readlink -f -- "${BASH_SOURCE[0]}")
 
-# What Open MPI starts its daemon of the other namespace with: NAMESPACE COMMAND... Its name is that of a machine, too.
+# The command by which Open MPI starts its daemon in the other namespace: NAMESPACE COMMAND... The namespace's name is also
+# its hostname.
 if [[ ${1:-} == --in ]]; then
     # shellcheck disable=SC2016 # the inner shell's
     exec ip netns exec "$2" unshare --uts sh -c 'hostname "$0"; exec sh -c "$*"' "$2" "${@:3}"
@@ -56,7 +57,7 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM
 
-# join: two namespaces and a veth pair between them, as the kernel makes it.
+# join: creates two namespaces and a veth pair between them, with the kernel's defaults.
 join() {
     local at
     ip netns add "$near"
@@ -69,7 +70,7 @@ join() {
     done
 }
 
-# over_tcp RANKS PROGRAM...: half of them in each namespace.
+# over_tcp RANKS PROGRAM...: runs the program, with half of the ranks in each namespace.
 over_tcp() {
     local each=$(( $1 / 2 ))
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout --foreground -k 5 60 \
@@ -79,8 +80,8 @@ over_tcp() {
 }
 over_fabric() { timeout --foreground -k 5 60 "$PHW_SCRIPTS/mpi.sh" --lab "$lab" --with openmpi -n "$1" "${@:2}"; }
 
-# What is measured: a name, ranks, sizes that are shown and their units, counts of the demo. Short messages one way (bcast,
-# gather, scatter) say what the root takes to send them off, not when they come: they are not shown.
+# The measurements: name, ranks, the sizes to show with their units, and the demo's counts. Short one-way messages (bcast,
+# gather, scatter) are not shown, because they measure how long the root takes to send them, not when they arrive.
 measures=(
     "netpipe|2|8:us 1048576:MB/s|"
     "latency|2|8:us 4096:us 1048576:us|skip=50 loop=500 skip_large=2 loop_large=20 MAX_MSG_SIZE=1048576"
@@ -97,7 +98,7 @@ measures=(
     "scatter|4|65536:us|skip=20 loop=100 skip_large=2 loop_large=10 MAX_MSG_SIZE=65536"
 )
 
-# fewer COUNTS: of rounds, with --quick.
+# fewer COUNTS: reduces the rounds, with --quick.
 fewer() {
     local word
     for word in $1; do
@@ -108,7 +109,7 @@ fewer() {
     done
 }
 
-# measure OVER RANKS NAME COUNTS: lines "SIZE FIGURE [FIGURE]" in $scratch/OVER.NAME; what it said if it failed.
+# measure OVER RANKS NAME COUNTS: writes lines "SIZE FIGURE [FIGURE]" to $scratch/OVER.NAME; prints the output if it fails.
 measure() {
     local said=$scratch/said counts
     if [[ $3 == netpipe ]]; then
@@ -121,7 +122,7 @@ measure() {
     fi
 }
 
-# all OVER: every measure.
+# all OVER: runs every measurement.
 all() {
     local line name ranks counts
     for line in "${measures[@]}"; do
@@ -139,7 +140,7 @@ figure() {
     awk -v size="$3" -v column=$column '$1 == size { print $column }' "$scratch/$1.$2" 2>/dev/null || true
 }
 
-# rows TOPOLOGY: the figures beside each other; of times the share is the other way round.
+# rows TOPOLOGY: prints the figures side by side; for times the share is inverted.
 rows() {
     local line name ranks sizes size
     for line in "${measures[@]}"; do

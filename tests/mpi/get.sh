@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# get.sh DIR [mpich|mpi4py]...      fetches the test suites of MPI that tests/netns/mpi-suites.sh runs, and builds what is to be built
+# get.sh DIR [mpich|mpi4py]...      fetches the MPI test suites that tests/netns/mpi-suites.sh runs, and builds them where needed
 #
-#   DIR/venv        PyPI's MPICH and mpi4py of today, in an environment of their own
+#   DIR/venv        PyPI's current MPICH and mpi4py, in a virtual environment
 #   DIR/mpich       MPICH's test/mpi (Debian's source package of mpich), built with that MPICH
-#   DIR/mpi4py      mpi4py's tests and demos, of the same version as in DIR/venv
-#   DIR/mpi4py-3    the same of 3.1.4, which Debian's python3-mpi4py is (Open MPI)
+#   DIR/mpi4py      mpi4py's tests and demos, in the version of DIR/venv
+#   DIR/mpi4py-3    the same in version 3.1.4, that of Debian's python3-mpi4py (Open MPI)
 #
-# Ten minutes on two processors. Nothing of it belongs to this repository.
+# Takes ten minutes on two processors. None of these files belongs to this repository.
 # shellcheck source=../../netns-scripts/lib.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../../netns-scripts/lib.sh"
 [[ ${1:-} != -h && ${1:-} != --help ]] || { phw_usage; exit 0; }
@@ -20,7 +20,7 @@ venv() {
     [[ -x $dir/venv/bin/mpicc ]] || { python3 -m venv "$dir/venv" && "$dir/venv/bin/pip" -q install mpich mpi4py; }
 }
 
-# source VERSION WHERE: mpi4py's source package, unpacked.
+# source VERSION WHERE: unpacks mpi4py's source package.
 source_of() {
     [[ ! -d $dir/$2 ]] || return 0
     local fresh
@@ -37,7 +37,7 @@ get_mpi4py() {
     source_of 3.1.4 mpi4py-3
 }
 
-# Debian's source packages, with lists of our own: the machine's sources stay as they are.
+# Use Debian's source packages with separate package lists, so that the machine's own stay unchanged.
 debian_source() {
     local apt=$dir/apt
     mkdir -p -- "$apt/lists/partial" "$apt/cache/archives/partial"
@@ -57,7 +57,7 @@ get_mpich() {
         sources=(../mpich-*/test/mpi)
         "${sources[0]}/configure" --quiet --with-mpi="$dir/venv" --disable-cxx --disable-fortran --disable-spawn CFLAGS=-O1 \
             && make -C util -j2 && make -C dtpools -j2 || exit 1
-        # What does not compile for an MPI this young is told by the runner.
+        # Programs that do not compile with such a new MPI are reported by the runner.
         for list in pt2pt rma coll datatype; do make -C "$list" -k -j2 || true; done
     ) >"$dir/mpich.log" 2>&1 || phw_die "MPICH's tests do not build: $dir/mpich.log"
 }

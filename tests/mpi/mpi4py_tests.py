@@ -1,7 +1,7 @@
-"""mpi4py_tests.py TESTS LIST [OPTION...]: mpi4py's own tests in the directory TESTS, without those that LIST names.
+"""mpi4py_tests.py TESTS LIST [OPTION...]: runs mpi4py's own tests in the directory TESTS, except those in LIST.
 
-LIST has lines "module.Class.method", in which "*" stands for anything, a tab, the reason. OPTIONs are of mpi4py's runner.
-Each rank ends with a line "left out: N" on standard error.
+Each line of LIST has "module.Class.method", in which "*" matches anything, a tab, and the reason. OPTIONs are those of
+mpi4py's runner. Each rank ends with a line "left out: N" on standard error.
 """
 
 import fnmatch
@@ -19,7 +19,7 @@ names_of = unittest.TestLoader.getTestCaseNames
 
 
 def wanted(loader, case):
-    """Names of what of the class is to be run."""
+    """Names of the tests of a class that are to be run."""
     names = names_of(loader, case)
     where = f"{case.__module__}.{case.__qualname__}"
     out = [name for name in names if any(fnmatch.fnmatchcase(f"{where}.{name}", pattern) for pattern in patterns)]

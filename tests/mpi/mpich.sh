@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
 # mpich.sh --lab NAME --tests DIR [options] [LIST...]      runs MPICH's own test lists over a lab that is up
 #
-# DIR is MPICH's test/mpi as its configure and make left it (tests/mpi/get.sh fetches and builds one); LIST is pt2pt, rma,
-# coll, datatype (all four) or another of its directories. One line per entry of a list, as TAP does without numbers, with
-# its seconds. What mpich-expected-failures.txt names may fail, for the reason told there; where the reason begins with
-# "slow:", the test moves so much that it takes minutes here. So may what the list itself marks with "xfail".
+# DIR is MPICH's test/mpi, configured and built (tests/mpi/get.sh fetches and builds one); LIST is pt2pt, rma, coll, datatype
+# (the default is all four) or another of its directories. Prints one line per entry of a list, as in TAP without numbers,
+# with its duration in seconds. Tests named in mpich-expected-failures.txt may fail for the reason given there; a reason that
+# begins with "slow:" means that the test moves so much data that it takes minutes here. Tests that the list marks with
+# "xfail" may fail, too.
 #
-#   --ranks N       most ranks that an entry may ask for, else it is left out (16)
-#   --time S        seconds for an entry that has no limit of its own (180, as MPICH's runner has)
+#   --ranks N       maximum number of ranks; entries that need more are skipped (16)
+#   --time S        time limit in seconds for entries without one (180, as in MPICH's runner)
 #   --only PATTERN  only entries whose line in the list matches (extended)
-#   --slow          also those that are slow, with ten minutes each; else they are left out
-#   --output DIR    keeps what failing tests said
-#   --with KIND     MPI whose launcher is taken (mpich)
-#   --plain         without the lab, over what that MPI takes by itself: is it the test that fails, or the fabric?
+#   --slow          also slow entries, with ten minutes each; otherwise they are skipped
+#   --output DIR    keeps the output of failing tests
+#   --with KIND     the MPI whose launcher is used (mpich)
+#   --plain         without the lab, over that MPI's default network: shows whether the test or the fabric fails
 #
-# Status 0 if nothing failed but what may, 1 else.
+# Status 0 if only tests failed that may fail, otherwise 1.
 # shellcheck source=../../netns-scripts/lib.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../../netns-scripts/lib.sh"
 
@@ -55,13 +56,13 @@ output=${output:-$scratch}
 mkdir -p -- "$output"
 output=$(readlink -f -- "$output")
 
-# The list of what may fail: LIST/PROGRAM, or LIST/PROGRAM ARGUMENTS, a tab, the reason.
+# The tests that may fail: LIST/PROGRAM or LIST/PROGRAM ARGUMENTS, a tab, and the reason.
 declare -A may_fail=()
 while IFS=$'\t' read -r name reason; do
     [[ -z $name || $name == '#'* ]] || may_fail[$name]=$reason
 done <"$PHW_ROOT/tests/mpi/mpich-expected-failures.txt"
 
-# launch RANKS PROGRAM...: over the lab, or over what MPI takes by itself.
+# launch RANKS PROGRAM...: runs the program over the lab, or over MPI's default network.
 launch() {
     local ranks=$1
     shift
@@ -72,8 +73,8 @@ launch() {
     fi
 }
 
-# The entry's words: those of its program to $arguments, of its environment to $variables, its own limit to $seconds, and
-# whether MPICH itself expects it to fail to $xfail.
+# Parses the words of an entry: the program's arguments into $arguments, its environment into $variables, its time limit into
+# $seconds, and whether MPICH itself expects it to fail into $xfail.
 words() {
     local word
     arguments=() variables=() seconds='' xfail=''
@@ -88,7 +89,7 @@ words() {
 }
 
 passed=0 failed=0 expected=0 left_out=0
-# entry LIST PROGRAM RANKS WORD...: one line of a list, run and reported.
+# entry LIST PROGRAM RANKS WORD...: runs and reports one line of a list.
 entry() {
     local list=$1 program=$2 ranks=$3 status=0 begin name log why reason arguments variables seconds xfail
     words "${@:4}"
@@ -120,7 +121,7 @@ entry() {
 
 leave_out() { (( ++left_out )); printf 'ok - %s # SKIP %s\n' "$1" "$2"; }
 
-# verdict STATUS LOG: nothing if the test says that it had no errors.
+# verdict STATUS LOG: prints nothing if the test reports that it had no errors.
 verdict() {
     case $1 in
         0) grep -qE '^ *(No [Ee]rrors|Test [Pp]assed)' "$2" || echo "does not say that there were no errors" ;;
@@ -146,7 +147,7 @@ report() {
 
 entries=0 took=0
 for list in "${lists[@]}"; do
-    # Not on standard input, which launchers read.
+    # Do not use standard input, which launchers read.
     while read -r -u 9 -a line; do
         [[ ${#line[@]} -ge 2 && ${line[0]} != '#'* && ${line[1]} =~ ^[0-9]+$ ]] || continue
         [[ -z $only || ${line[*]} =~ $only ]] || continue

@@ -1,9 +1,10 @@
 /* onesided.c [ROUNDS [MOST_BYTES [WAITING_SECONDS]]]
  *
- * Latency and bandwidth of MPI_Put, MPI_Get and MPI_Fetch_and_op between the first rank and the last, and whether they end while
- * the target computes and does not call MPI. Everything that was moved is looked at, byte by byte. Lines of figures begin with the
- * operation: `put BYTES us MB/s`. The status is not 0 if a byte is wrong, or if operations wait for a target that computes. With
- * WAITING_SECONDS it computes that long, and the status is not 0 if they do not wait: for networks that need the target's program.
+ * Measures latency and bandwidth of MPI_Put, MPI_Get and MPI_Fetch_and_op between the first and the last rank, and checks that
+ * they complete while the target computes without calling MPI. Every moved byte is checked. Each line of figures begins with the
+ * operation: `put BYTES us MB/s`. The status is not 0 if a byte is wrong, or if operations wait for a computing target. With
+ * WAITING_SECONDS the target computes for that long, and the status is not 0 if they do not wait: for networks that need the
+ * target's program.
  *
  * Build: mpicc -O2 -Wall -o onesided onesided.c */
 #include <mpi.h>
@@ -13,7 +14,7 @@
 #include <string.h>
 
 enum { WINDOW = 8 };                /* operations at once, for bandwidth */
-static const double MOST_BUSY = 60; /* seconds that the target computes if what it waits for does not come */
+static const double MOST_BUSY = 60; /* seconds that the target computes if the flag does not arrive */
 
 static int rank, ranks, target, rounds = 20;
 static double waiting_seconds;
@@ -48,7 +49,7 @@ static void move(int puts, size_t bytes, size_t slot)
     else MPI_Get(here, (int)bytes, MPI_BYTE, target, (MPI_Aint)(slot * bytes), (int)bytes, MPI_BYTE, window);
 }
 
-/* One operation and its flush; then WINDOW of them for each flush. */
+/* Measures one operation per flush, then WINDOW operations per flush. */
 static void measure(int puts, size_t bytes)
 {
     const char *name = puts ? "put" : "get";
@@ -92,7 +93,7 @@ static void measure(int puts, size_t bytes)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* All ranks add to one word, and double another. */
+/* All ranks add to one word and double another. */
 static void atomics(void)
 {
     int64_t one = 1, two = 2, found = 0, last = -1;
@@ -112,7 +113,7 @@ static void atomics(void)
         last = found;
     }
     if (rank == 0) printf("fetch_and_op 8 %.1f us\n", (MPI_Wtime() - begin) / rounds * 1e6);
-    /* 30 doublings of all together: products are none of the network interface's. */
+    /* 30 doublings in total, by all ranks: the network interface does not implement products. */
     for (int n = rank; n < 30; n += ranks) {
         MPI_Fetch_and_op(&two, &found, MPI_INT64_T, target, 8, MPI_PROD, window);
         MPI_Win_flush(target, window);
@@ -129,8 +130,8 @@ static void atomics(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* The target does not call MPI until others have put, got and added. These begin when they find that it computes: before, it
- * might serve them in its last call. */
+/* The target does not call MPI until another rank has put, got and added. That rank begins only when it sees that the target
+ * computes: earlier, the target might serve it in its last MPI call. */
 static void busy(void)
 {
     size_t bytes = most < 100000 ? most : 100000;
@@ -141,7 +142,7 @@ static void busy(void)
         memset(memory, 0, bytes + 64);
         MPI_Win_unlock(rank, window);
     }
-    /* Who held the lock of all here, and waited, would keep the target out for ever. */
+    /* A rank that waited here while it holds the lock of all would block the target forever. */
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_lock_all(0, window);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -192,8 +193,8 @@ int main(int count, char **words)
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     local = malloc(most * WINDOW + 64);
-    /* MPICH leaves atomic operations to the network interface only if none may go by memory that ranks share, and if all
-     * of one word are the same, at one time. */
+    /* MPICH leaves atomic operations to the network interface only if none may use memory that ranks share, and if all
+     * concurrent operations on a word are the same. */
     MPI_Info info;
     MPI_Info_create(&info);
     MPI_Info_set(info, "disable_shm_accumulate", "true");

@@ -1,7 +1,7 @@
-"""osu.py DIR NAME [KEY=NUMBER...]: an OSU-style demo of mpi4py's, with other counts of rounds and sizes than its own.
+"""osu.py DIR NAME [KEY=NUMBER...]: runs an OSU-style demo of mpi4py with other numbers of rounds and sizes.
 
-DIR is mpi4py's demo directory; NAME one of its osu_NAME.py, or `allreduce`, which it does not have and which is measured here
-in the same manner. KEYs are those of the demo's function, where it has them: skip, loop, MAX_MSG_SIZE and others.
+DIR is mpi4py's demo directory. NAME is one of its osu_NAME.py, or `allreduce`, which it lacks and which is measured here in
+the same way. KEYs are those parameters of the demo's function that it has: skip, loop, MAX_MSG_SIZE and others.
 """
 
 import inspect

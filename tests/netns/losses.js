@@ -1,5 +1,5 @@
-// What the page of the live view makes of two ends that are asked at different moments: an expression for browser.py,
-// whose value is what is wrong, nothing if all is well. What is shown of each moment is looked at.
+// Checks what the live view's page shows when the two ends of a link are sampled at different moments. This is an
+// expression for browser.py; its value lists the faults, and is empty if there are none. Every shown moment is checked.
 (() => {
   const wrong = [], RATE = 50000, EVERY = 200, SECONDS = 40;
   const header = {
@@ -8,10 +8,10 @@
   };
   let seed = 1;
   const random = () => { seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0; return seed / 2 ** 32; };
-  // Frames from r0 to nic0: `loss` of them are lost, and the ends are asked up to `late` ms after the moment.
+  // Frames from r0 to nic0: a share `loss` of them is lost, and the ends are sampled up to `late` ms after the moment.
   const told = ({ loss = () => 0, late = () => 0, begin = 0, received = null, change = () => {} }) => {
     const network = new Network(header), a = network.end(0, 0), b = network.end(0, 1), last = new Map();
-    // By milliseconds: what was sent, and what has arrived.
+    // By millisecond: the numbers of frames sent and received.
     const sent = [0], come = [0];
     for (let ms = 1; ms <= 1000 * SECONDS + 2000; ms++) { const more = ms > 1000 * begin ? RATE / 1000 : 0; sent.push(sent[ms - 1] + more); come.push(come[ms - 1] + more * (1 - loss(ms / 1000))); }
     let texts = 0;
@@ -28,7 +28,7 @@
     }
     return network;
   };
-  // What is shown of the link from second to second; going back gives the same again.
+  // What is shown of the link at each moment; going back must show the same again.
   const shown = (network, from, to) => {
     const look = new Look(network), all = [];
     network.moments.forEach(({ t }, number) => { look.go(number); if (t >= 1000 * from && t <= 1000 * to) { const { lost, level, up, silent } = look.link(0); all.push({ t: t / 1000, lost, level, up, silent, words: trouble(look, look.link(0)) }); } });
@@ -36,10 +36,10 @@
     if (other && again !== other.lost) wrong.push(`${other.lost} at ${to} s, and ${again} when it is come back to`);
     return all;
   };
-  // Of all moments, or of all but this share of them.
+  // Requires `holds` for all moments, or for all but a share of them.
   const demand = (name, all, holds, but = 0) => { const bad = all.filter(one => !holds(one)); if (!all.length || bad.length > but * all.length) wrong.push(`${name}: ${bad.length} of ${all.length} moments, such as ${JSON.stringify(bad[0])}`); };
   const even = most => () => most * random();
-  // A machine that leaves one of twenty askers alone for a third of a second.
+  // A busy machine, which delays one in twenty samples by up to a third of a second.
   const busy = () => random() < .05 ? 330 * random() : 40 * random();
   const mean = all => all.reduce((sum, one) => sum + one.lost, 0) / all.length;
 
@@ -55,10 +55,10 @@
     const ended = told({ late, loss: second => second < 20 ? .03 : 0 });
     demand(`8 s after it has ended, ${name}`, shown(ended, 28.2, SECONDS), one => one.lost === 0);
   }
-  // Counters of another process, even if it has counted more by now than the one before.
+  // Counters of a restarted process, even if it has counted more by now than the previous one.
   const restarted = told({ change: (second, numbers, network) => { if (second >= 20) { numbers.set(network.node(1) + N.pid, 9); numbers.set(network.end(0, 1) + E.received, (second - 20) * RATE + (second > 21 ? 19 * RATE : 0)); } } });
   demand("a receiver that was started again", shown(restarted, 20, 27.8), one => one.lost === 0);
-  // One that does not answer: what is known of it stays, and what is sent to it goes on.
+  // A node that does not answer: its last known values stay, and frames are still sent to it.
   const silence = says => told({ change: (second, numbers, network, text, last) => {
     if (second < 10 || second >= 20) return;
     const b = network.end(0, 1);

@@ -1,4 +1,4 @@
-/* Checks, by what arrives: messages of all lengths and in any order, probes, a halo exchange, collectives, puts, gets and
+/* Checks the received data of messages of all lengths and in any order, probes, a halo exchange, collectives, puts, gets and
  * atomic operations. The argument is the number of rounds of the halo exchange. */
 #include <mpi.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static void lengths(void)
     }
 }
 
-/* Received in the reverse order of sending, so that nearly all have to wait; some are looked for first. */
+/* Receives in the reverse order of sending, so that nearly all messages have to wait; probes for some of them first. */
 static void backwards(void)
 {
     enum { COUNT = 100, BIG = 20000 };
@@ -61,7 +61,7 @@ static void backwards(void)
     MPI_Waitall(COUNT, requests, MPI_STATUSES_IGNORE);
 }
 
-/* Every cell becomes the mean of three; what they add up to stays. */
+/* Every cell becomes the mean of three, so that the sum of all cells stays the same. */
 static void halo(int rounds)
 {
     enum { CELLS = 1000 };

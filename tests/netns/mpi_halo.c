@@ -1,12 +1,12 @@
-/* A halo exchange whose right answer is known: a torus of integers in strips, one for each rank. Each cell becomes a sum of
- * its neighbours and itself, modulo 2^64, so that one wrong bit of a halo is in the end in most cells. It goes on until STOP
- * is there; then rank 0 computes the same alone, and compares every cell.
+/* A halo exchange with a known result: a torus of integers, cut into one strip per rank. Each cell becomes a sum of its
+ * neighbours and itself, modulo 2^64, so that one wrong bit of a halo spreads to most cells. It runs until the file STOP
+ * exists; then rank 0 computes the same alone and compares every cell.
  *
  *     mpi_halo STOP [return] [spoil STEP]
  *
- * Rank 0 says "step N" now and then. "return": MPI's errors come back to the program: every rank says how it ended, and
- * ends at once, without a word to MPI. "spoil": rank 1 changes a bit of the halo that it got at this step; then the answer has to be
- * wrong. The status is 0 for the right answer, 1 for a wrong one, 3 for an error of MPI. */
+ * Rank 0 prints "step N" now and then. "return": MPI returns errors to the program; each rank prints its error and exits at
+ * once, without another MPI call. "spoil": rank 1 flips a bit of the halo received at this step, so that the result must be
+ * wrong. The status is 0 for a right result, 1 for a wrong one, 3 for an MPI error. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A row is longer than what goes in one message of the provider. */
+/* A row is longer than one message of the provider. */
 enum { ROWS = 4, COLUMNS = 1536, EVERY = 5 };
 typedef uint64_t row[COLUMNS];
 
@@ -39,7 +39,7 @@ static uint64_t first(long at, int column)
     return (uint64_t)at * 2654435761u + (uint64_t)column * 40503u + 1;
 }
 
-/* One step of `rows` rows, between a row before the first and one behind the last. */
+/* Advances `rows` rows by one step, between a row before the first and one after the last. */
 static void advance(row *now, row *next, long rows)
 {
     for (long at = 1; at <= rows; at++)
@@ -65,7 +65,7 @@ static void exchange(row *now)
     must("exchange", code);
 }
 
-/* Whether all cells are what one process computes. */
+/* Whether all cells equal those computed by a single process. */
 static int is_right(row *now)
 {
     row *all = NULL, *alone, *next;

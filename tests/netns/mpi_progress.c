@@ -31,7 +31,7 @@ static const char *path(const char *name, int rank)
     return text;
 }
 
-// A file appears with its contents.
+// Writes a file that appears together with its contents.
 static void tell(const char *name, int rank, const void *what, size_t len)
 {
     char final[4096];

@@ -17,7 +17,7 @@ static long add_up(long *word, int pes)
     return sum;
 }
 
-/* PE 0, at the end: what all fetched from a counter that ended at n are 0 to n - 1. */
+/* PE 0, at the end: the values fetched by all PEs from a counter that ended at n are 0 to n - 1. */
 static long misses(int pes)
 {
     long want = 0, misses = 0;

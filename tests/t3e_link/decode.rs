@@ -48,11 +48,11 @@ impl Outcome {
     }
 }
 
-/// Decodes `bytes` as bursts in a row, all that is in them, and the flits as an input takes them.
+/// Decodes `bytes` as consecutive bursts with all their contents, and passes the flits to an input.
 pub fn decode(bytes: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
     let mut buffer = FlitBuffer::correcting(Depths::PAPER);
-    // Slots that the other end may use: it may send more than it should.
+    // Slots granted to the other end, which may send more flits than that.
     let mut promised = buffer.promise();
     for bytes in bytes.as_chunks().0 {
         let burst = Burst::parse(bytes);
@@ -167,7 +167,7 @@ fn decode_maintenance(words: [u64; 3], outcome: &mut Outcome) {
     assert_eq!(trail.register, packet.register);
 }
 
-/// The packets of a channel whose packets are all complete.
+/// Decodes the packets of a channel, all of which must be complete.
 fn decode_packets(buffer: &mut FlitBuffer, vc: usize, outcome: &mut Outcome) {
     while buffer.len(vc) > 0 {
         let Ok((header, _)) = Header::parse(buffer.front(vc)) else {
@@ -188,7 +188,7 @@ fn decode_packets(buffer: &mut FlitBuffer, vc: usize, outcome: &mut Outcome) {
     }
 }
 
-/// As [`decode`], with a valid header in each word that is marked as one, and valid checks.
+/// Like [`decode`], with a valid header in each word that is marked as one, and valid checks.
 pub fn decode_with_checks_made_right(bytes: &[u8]) -> Outcome {
     let mut bytes = bytes.to_vec();
     for chunk in bytes.as_chunks_mut().0 {

@@ -1,5 +1,5 @@
 //! Replays the corpora of the fuzz targets `t3e_link` and `t3e_flits` with a stable toolchain, and
-//! keeps their generated part as it should be.
+//! verifies their generated part.
 #![expect(
     clippy::disallowed_methods,
     reason = "a test may read files; the core may not"
@@ -27,7 +27,7 @@ fn directory(target: &str) -> PathBuf {
         .join(target)
 }
 
-/// Operations without end, of the codes of `codes`.
+/// A list of `count` random operations with codes from `codes`.
 fn mixture(seed: u64, flags: u8, codes: &[u8], count: usize) -> Vec<u8> {
     let mut rng = Rng::new(seed, 0);
     let mut bytes = vec![flags];
@@ -42,7 +42,7 @@ fn mixture(seed: u64, flags: u8, codes: &[u8], count: usize) -> Vec<u8> {
     bytes
 }
 
-/// A burst of what could be some peer's flits, in no order that is.
+/// A burst of individually plausible flits in an arbitrary order.
 fn burst(rng: &mut Rng) -> [u8; Burst::BYTES] {
     let mut burst = Burst::default();
     for at in 0..BURST_FLITS {
@@ -68,9 +68,9 @@ fn burst(rng: &mut Rng) -> [u8; Burst::BYTES] {
     bytes
 }
 
-/// One list for each thing that can happen, in the three profiles.
+/// One list for each kind of event, with each set of flags.
 fn operation_lists() -> Inputs {
-    // Push, poll, deliver, take, time: a link at work.
+    // The codes of a working link: push, poll, deliver, take, advance time.
     const WORK: [u8; 10] = [0, 1, 2, 3, 4, 5, 6, 6, 10, 11];
     let kinds: [(&str, &[u8]); 8] = [
         ("work", &[]),
@@ -131,7 +131,7 @@ fn maintenance() -> Vec<Flit> {
     flits.map(flit).collect()
 }
 
-/// Bursts of everything that there is, and of what there is not.
+/// Bursts of all kinds of flits, valid and invalid.
 fn flits() -> Inputs {
     let packets = |count: u32| -> Vec<Flit> {
         let packets = (0..count).flat_map(|id| {
@@ -252,7 +252,7 @@ fn the_flits_reach_every_answer() {
         all.add(&decode::decode(bytes));
         all.add(&decode::decode_with_checks_made_right(bytes));
     }
-    // No packet is left to correct: the buffer has done so.
+    // No packet is left to correct, because the buffer has corrected them all.
     assert_eq!(all.packets[1], 0);
     let packets = [all.packets[0], all.packets[2]];
     let reached = [&all.headers[..], &packets, &all.messages, &all.maintenance].concat();

@@ -3,8 +3,8 @@
 //!
 //! For any bytes, nothing may panic, no end may send for ever at one instant, and no end may count
 //! more credits than a grant can carry. Unless bursts were forged, no end counts more credits than
-//! slots exist, and inputs deliver the pushed packets, each once and in order; unless a link was
-//! taken down as well, all packets arrive in the end. All credits return.
+//! slots exist, inputs deliver the pushed packets, each once and in order, and all credits return
+//! in the end. Unless a link was taken down as well, all packets arrive.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,6 @@ use phitwire_framing::t3e::header::{Command, Header, Name};
 use phitwire_framing::t3e::packet::{PacketBuf, Request};
 use phitwire_t3e::link::{CARRIER_LIVE, CARRIER_PAPER, Depths, FlitEnd, FlitLinkConfig, STANDARD};
 
-/// Result of the operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Packets pushed.
@@ -36,22 +35,20 @@ pub struct Outcome {
     pub refused: u64,
     /// Flits without a slot.
     pub misplaced: u64,
-    /// Whether bursts were forged.
     pub is_forged: bool,
-    /// Whether a link was taken down.
     pub was_down: bool,
 }
 
 /// Maximum number of frames in flight in one direction.
 const MOST_FLYING: usize = 32;
-/// Bits of one frame that may flip, which its checks find.
+/// Maximum number of flipped bits in a frame, which its checks detect.
 const MOST_FLIPS: u8 = 3;
-/// Rounds in which everything must have arrived over a clean wire.
+/// Maximum number of rounds until everything has arrived over a clean wire.
 const LIVENESS: usize = 20_000;
 /// Bytes of a frame before its bursts, and of each of them.
 const CONTROL_BYTES: usize = 33;
 const BURST_BYTES: usize = Burst::BYTES + CHECK_BYTES;
-/// Credits that a grant has room for.
+/// Maximum number of credits in a grant.
 const MOST_CREDITS: u32 = 4_095;
 
 const COMMANDS: [Command; 4] = [
@@ -75,7 +72,7 @@ struct Flying {
 pub struct Pair {
     now: Time,
     ends: [End; 2],
-    /// Towards each end.
+    /// Frames in flight towards each end.
     wires: [VecDeque<Flying>; 2],
     outcome: Outcome,
 }
@@ -148,7 +145,7 @@ impl End {
         true
     }
 
-    /// Takes at most `most` packets of a channel that have come whole.
+    /// Takes at most `most` complete packets of a channel.
     fn take(&mut self, vc: usize, most: usize, outcome: &mut Outcome) {
         for _ in 0..most {
             if self.lcb.input().buffer().len(vc) == 0 {
@@ -177,8 +174,8 @@ impl End {
     }
 }
 
-/// A packet is what was pushed, and not before its turn; the number expected next. `None` if it was
-/// cut, as it may be where there are `gaps`.
+/// Checks that a packet equals the pushed one and keeps the order of its channel. Returns the id
+/// expected next, or `None` if the packet was cut, which only `gaps` allows.
 pub fn check(vc: usize, words: &[u64], expected: u32, gaps: bool) -> Option<u32> {
     let mut found = PacketBuf::from_flits(words).expect("no packet is longer");
     let (header, [_, repair]) = found.open().expect("a packet begins with its header");
@@ -259,7 +256,7 @@ impl Pair {
         }
     }
 
-    /// Everything that can happen now over a clean wire, and the time of what happens next.
+    /// Does everything that is due now over a clean wire, then advances time to the next event.
     fn round(&mut self) {
         self.timers();
         for from in 0..2 {
@@ -419,8 +416,8 @@ impl Pair {
         for end in &mut self.ends {
             end.lcb.link_up(now);
         }
-        // Do not expect everything: hostile frames may have ended a session, forged bursts left
-        // anything.
+        // Do not wait for rest: hostile frames may have ended a session, and forged bursts may have
+        // caused any state.
         if self.outcome.is_forged {
             for _ in 0..100 {
                 self.round();
@@ -448,12 +445,13 @@ impl Pair {
     }
 }
 
-/// Does what the bytes say: flags first, then operations of two bytes, some with more.
+/// Runs the operations encoded in `bytes`: flags first, then operations of two bytes, some with
+/// more.
 pub fn run(bytes: &[u8]) -> Outcome {
     let mut operands = Operands(bytes);
     let flags = operands.next().unwrap_or(0) as u8;
     let mut pair = Pair::new(flags);
-    // Otherwise the link begins in training.
+    // With this flag, the link begins in training.
     if flags & 4 == 0 {
         pair.rounds_until("the link", Pair::is_up);
     }

@@ -55,7 +55,7 @@ fn run<M: CycleModel>(
         _ => Simulation::with_encoded_links(network, config, options, None, 1, &mut Serial),
     };
     let mut simulation = simulation.expect("the run is possible");
-    // A phase may be lengthened to whole windows; its length is then that of the display.
+    // A phase may be lengthened to whole windows; the progress display then shows the new length.
     let report = simulation.run(&mut Serial, |progress| {
         assert!(progress.cycles <= progress.limit);
     });
@@ -274,8 +274,8 @@ fn a_nic_puts_at_10_gb_per_second_beside_a_quiet_one_and_at_8_beside_a_busy_one(
     }
 }
 
-/// The bytes that a report's loads stand for are those of the messages that arrived, and no source
-/// offers much less than the others.
+/// Checks that the loads in a report correspond to the bytes of the messages that arrived, and that
+/// no source offers much less than the others.
 fn loads_count_bytes<M: CycleModel>(network: &M::Topology, options: &M::Options, bytes: u8) {
     let mut config = full("uniform", bytes, false);
     config.traffic.load = Load::from_millionths(300_000).expect("a load");

@@ -1,4 +1,4 @@
-//! Shared by the tests of this directory.
+//! Helpers shared by the tests of this directory.
 
 use phitwire::link::impair::Netem;
 use phitwire::net::{self, Clock, Profile};

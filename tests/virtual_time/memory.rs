@@ -200,7 +200,7 @@ fn registers_two_routers_away_are_read_and_written() {
     ];
     let mut replies = Vec::new();
     for packet in packets {
-        // Nothing queues for a link that has no room.
+        // The NIC does not queue packets for a link without room, so try again later.
         let mut tries = 0;
         while network
             .command(source, |nic: &mut BlackWidowNic, _| {

@@ -1,5 +1,5 @@
-//! The impairments on every link at once, in both directions, on the quickstart network:
-//! two R1 subtrees of four processors joined by sidelinks.
+//! Every impairment on all links at once, in both directions, on the quickstart network: two R1
+//! subtrees of four processors joined by sidelinks.
 
 use phitwire::time::Duration;
 

@@ -130,7 +130,8 @@ fn a_link_taken_down_for_good_leaves_the_rest_flowing() {
         route_around(&mut network, links[0]);
         let report = finish(&mut network, 1, Duration::from_ms(200_000), LOSSES);
         assert_eq!(report.sent, 24_000);
-        // Late are the requests that the failed link held, then at most a window per source.
+        // The late requests are those that the failed link held, and after them at most a window
+        // per source.
         let late = report.timed_out;
         assert!(late < 24_000 / 2, "{late} timed out");
         let clean = run_clean_on_what_is_left(&mut network, &traffic);
@@ -138,7 +139,7 @@ fn a_link_taken_down_for_good_leaves_the_rest_flowing() {
     }
 }
 
-/// A second run after the table change; returns the messages delivered.
+/// Runs the traffic again after the change of tables; returns the number of messages delivered.
 fn run_clean_on_what_is_left(network: &mut Network, before: &TrafficSpec) -> u64 {
     let again = TrafficSpec {
         run: 2,
@@ -183,7 +184,7 @@ fn a_restarted_router_costs_what_it_held_and_no_more() {
     let report = finish(&mut network, 1, Duration::from_ms(60_000), LOSSES);
     assert_eq!(report.sent, 32_000);
     assert!(report.timed_out > 0, "what the router held is reported");
-    // Late is at most what was outstanding when the process was killed.
+    // At most the requests that were outstanding when the process was killed are late.
     let late = report.timed_out;
     assert!(late <= before.outstanding, "{late} of {before:?}");
     // Four processors and two sidelinks see a new incarnation.
@@ -280,8 +281,8 @@ fn cut_one_at_a_time(seed: u64, same: bool, gap_ms: u64) -> TrafficReport {
     network.report(1)
 }
 
-/// Cuts of 6 s time requests out (20 s) only if they follow each other on one link without a gap,
-/// as one long cut. Cuts of both links in turn delay a packet by at most two of them.
+/// Cuts of 6 s make requests time out (20 s) only if they follow each other on one link without a
+/// gap, like one long cut. Cuts of both links in turn delay a packet by at most two of them.
 #[test]
 fn short_cuts_of_sidelinks_time_nothing_out_unless_they_are_one_long_one() {
     for (same, gap_ms, longest_ms) in [

@@ -87,22 +87,22 @@ fn t3e_runs_by_bytes() {
     bytes_change_nothing::<T3e>("t3e-4x3x2");
 }
 
-/// What happens to the mails from part 1 to part 0.
+/// What happens to a mail from part 1 to part 0.
 #[derive(Clone, Copy, Debug)]
 enum Harm {
     None,
-    /// One is lost.
+    /// The mail is lost.
     Lose,
-    /// One comes in the place of the next.
+    /// The previous mail is sent again in its place.
     Repeat,
-    /// A byte of one is changed.
+    /// A byte is changed.
     Alter,
-    /// A bit of something carried is changed, and the hash is made right.
+    /// A bit of a carried phit or frame is changed, and the hash is recomputed.
     Forge,
 }
 
-/// Harms one mail, the first of the measurement of at least [`LONG`] bytes; of those with frames,
-/// which links may do without, [`FRAMES`] if they are forged.
+/// Harms the first mail of the measurement with at least [`LONG`] bytes. A forged frame may be
+/// dropped without effect, so forges up to [`FRAMES`] mails with frames.
 struct Harmed {
     part: Box<dyn Part>,
     number: usize,
@@ -214,7 +214,7 @@ fn a_lost_or_altered_mail_is_noticed() {
             };
             assert!(is_right, "{links} {harm:?}: {error:?}");
         }
-        // Behind a right hash: a checker of the run finds a damaged phit, and encoded links resend a
+        // With a valid hash, a checker of the run finds a damaged phit, but encoded links resend a
         // damaged frame, so that only the trace differs.
         let forged = harmed(Harm::Forge);
         assert_ne!(forged.trace_hash, healthy.trace_hash, "{links}");

@@ -1,4 +1,4 @@
-//! No faults.
+//! Runs without faults.
 
 use phitwire::time::Duration;
 

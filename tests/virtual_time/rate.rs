@@ -1,4 +1,4 @@
-//! Traffic at a rate: only their own deadlines and arriving frames wake the NICs.
+//! Traffic at a rate: NICs wake only at their own deadlines and when frames arrive.
 
 use phitwire::device::TrafficRuns as _;
 use phitwire::nic::{TrafficReport, TrafficSpec};

@@ -67,7 +67,7 @@ fn soak_of_the_second_dragonflies_over_links() {
     soak("aries-links", (1..=40).filter(|seed| seed % 2 == 1));
 }
 
-/// Skips the long ones.
+/// Runs the seeds with late copies, except those that take long.
 fn soak_late<M: Soaked>(name: &str) {
     for seed in 1..=40 {
         let case = Case::<M>::with_late_copies(seed);

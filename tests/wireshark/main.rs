@@ -1,4 +1,4 @@
-//! The field tables of the Wireshark dissector are those that the code gives.
+//! The committed field tables of the Wireshark dissector match the code.
 
 #[allow(dead_code)]
 #[path = "../../examples/wireshark_fields.rs"]

@@ -57,7 +57,7 @@ pub struct SetFrameWriter<'a> {
 }
 
 impl<'a> SetFrameWriter<'a> {
-    /// A frame in `buf`, at most to its end. `header.kind` and `header.units` are ignored.
+    /// Starts a frame of at most the length of `buf`. `header.kind` and `header.units` are ignored.
     ///
     /// # Errors
     /// [`EmitError::BufferTooSmall`] if not even one set fits.

@@ -16,14 +16,12 @@ pub(crate) fn word(high: u64, low: u64) -> __m128i {
     _mm_set_epi64x(high as i64, low as i64)
 }
 
-/// The low half.
 #[inline]
 #[target_feature(enable = "sse4.1")]
 fn low(word: __m128i) -> u64 {
     _mm_cvtsi128_si64(word) as u64
 }
 
-/// The high half.
 #[inline]
 #[target_feature(enable = "sse4.1")]
 fn high(word: __m128i) -> u64 {

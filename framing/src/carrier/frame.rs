@@ -15,8 +15,9 @@
 //! Everything up to the check belongs to the line code and is not subject to lane noise.
 //!
 //! # Kinds of frames
-//! The kind is an open code of three bits. [`Training`](super::training::Training) frames are
-//! common to all machines; each other kind belongs to one machine, which has a type for it:
+//! The kind is a three-bit code that machines may extend. [`Training`](super::training::Training)
+//! frames are common to all machines; each other kind belongs to one machine, which has a type for
+//! it:
 //!
 //! ```
 //! use phitwire_framing::carrier::frame::{
@@ -61,7 +62,7 @@ use crc::{CRC_32_ISCSI, Crc, Table};
 
 /// EtherType of link frames: the first of two that IEEE 802 reserves for experiments.
 pub const ETHERTYPE: u16 = 0x88b5;
-/// UDP port of link ends that have an interface each.
+/// UDP port of link ends that have an interface of their own.
 pub const UDP_PORT: u16 = 5470;
 /// First byte of a link frame.
 pub const MAGIC: u8 = 0x59;

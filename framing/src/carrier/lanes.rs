@@ -6,10 +6,10 @@
 //! may swap lanes and exchange the two wires of a pair; [`Permutation`] describes that, and
 //! [`training`](super::training) detects it.
 //!
-//! Any number of the lanes divides a word, so the rule also holds for a unit of several words: its
-//! bit i, counted from its last, travels on the (i mod n)-th lane.
+//! A word divides evenly among any number of the link's lanes, so the rule also holds for a unit of
+//! several words: bit i of the unit, counted from its last, travels on the (i mod n)-th lane.
 
-/// Most lanes of a link. A word of at most 32 bits divides among no more than four.
+/// Maximum number of lanes of a link. No word of 8, 16, 24 or 32 bits divides among one to five.
 pub const MAX_LANES: usize = 4;
 
 /// Masks of the bits i with i mod n = 0, by n.
@@ -47,7 +47,7 @@ impl Lanes {
     ///
     /// # Panics
     /// If there are no lanes, or more than [`MAX_LANES`]; if a word is not one to four whole bytes;
-    /// or if some number of the lanes does not divide a word.
+    /// or if the bits of a word do not divide evenly among every number of lanes up to `count`.
     pub const fn new(count: usize, word_bits: u32) -> Self {
         assert!(0 < count && count <= MAX_LANES, "a link has 1 to 4 lanes");
         assert!(

@@ -98,8 +98,8 @@ impl Lanes {
         pattern
     }
 
-    /// Whether every lane's row of the pattern, and its inverse, is recognised as no other lane's
-    /// and not as silence.
+    /// Whether no lane's row of the pattern, inverted or not, can be mistaken for another lane's
+    /// row or for silence.
     pub fn rows_differ(self) -> bool {
         let (pattern, silence) = (self.pattern(), [0; PATTERN_BYTES]);
         let is_far = |wrong: u32| {

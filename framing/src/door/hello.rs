@@ -3,7 +3,7 @@
 //! ```text
 //! hello:   0 .. 3  magic          welcome:  0 .. 3  magic
 //!          4   5   version                  4   5   version
-//!          6       member                   6       entry: 0, or why not
+//!          6       member                   6       entry: 0, or the reason for the refusal
 //!          7       zero                     7       member
 //!          8 .. 15 job                      8   9   number of the NIC
 //!         16 .. 23 bytes of data           10  11   bytes of its longest put

@@ -184,7 +184,7 @@ impl DataCheck {
     }
 }
 
-/// For each bit of a column's number, the columns that contain it.
+/// For each bit of a column's number, a mask of the columns whose number has that bit set.
 const COLUMN_MASKS: [u64; 6] = [
     0xaaaa_aaaa_aaaa_aaaa,
     0xcccc_cccc_cccc_cccc,

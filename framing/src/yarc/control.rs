@@ -100,7 +100,7 @@ pub enum LinkStatus {
     /// No request.
     #[default]
     Normal = 0,
-    /// Request to resend from packet `ack` on: something after it was lost or damaged.
+    /// Request to resend from packet `ack` on: it or a later one was lost or damaged.
     RetryRequest = 1,
     /// Request to acknowledge at once.
     Probe = 2,

@@ -78,7 +78,8 @@ pub const fn data_area(phits: usize) -> Range<usize> {
     start..start + groups * GROUP_BYTES
 }
 
-/// A control word byte as spread over a group: bits 95:32 and 31:0 of its twelve bytes.
+/// A byte of the control word, spread over a group: bits 95:32 and 31:0 of the group's twelve
+/// bytes.
 type Sideband = (u64, u32);
 
 /// The sidebands of consecutive groups, which repeat `word`.

@@ -47,7 +47,7 @@ pub const SECOND_PAYLOAD_SHIFT: u32 = 15;
 pub const SECOND_PAYLOAD_BITS: u32 = CONTENT_BITS - SECOND_PAYLOAD_SHIFT;
 /// Mask of the check in the end of packet.
 pub const EOP_CRC_MASK: u32 = 0xffff;
-/// Virtual channel, the `v` bit.
+/// Position of the `ok` field in the end of packet.
 pub const EOP_STATUS_SHIFT: u32 = 16;
 /// Position of the four reserved bits of the end of packet.
 pub const EOP_RESERVED_SHIFT: u32 = 18;

@@ -9,8 +9,8 @@ use crate::carrier::lanes::Lanes;
 
 /// Bits of one phit on the wire.
 pub const PHIT_BITS: u32 = 24;
-/// Three differential pairs carry a phit (BlackWidow sec. 4.4 and 7.7): a third, half, or all of
-/// it each, depending on how many are in use.
+/// Three differential pairs carry a phit (BlackWidow sec. 4.4 and 7.7). Each carries a third, a
+/// half or all of it, depending on how many are in use.
 pub const LANES: Lanes = Lanes::new(3, PHIT_BITS);
 /// Bits of one phit that belong to the packet; the other two are the sideband.
 pub const CONTENT_BITS: u32 = 22;

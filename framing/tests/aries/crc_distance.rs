@@ -99,7 +99,7 @@ fn the_counting_can_fail() {
     assert!(undetected(&powers(crc20::POLYNOMIAL, crc20::BITS, 515), crc20::BITS)[2] > 0);
 }
 
-/// The change of the check for each bit of a packet of `flits` flits, without those that routers
+/// The change of the check for each bit of a packet of `flits` flits, except the bits that routers
 /// write.
 fn packet_syndromes(flits: usize) -> Vec<u32> {
     let (from, to) = (NodeId::new(0, 0, 0), Routing::Adaptive0);

@@ -11,7 +11,6 @@ use phitwire_framing::aries::set::{
 use phitwire_framing::carrier::frame::{FrameError, FrameHeader, LinkEnd};
 use phitwire_framing::carrier::lanes::Permutation;
 
-/// Result of decoding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Why the frame was rejected; `None` if it was accepted.

@@ -5,7 +5,6 @@
 use phitwire_framing::aries::flit::Flit;
 use phitwire_framing::aries::packet::packet_check;
 
-/// The flits of a packet.
 pub fn flits(bits: &[u64]) -> Vec<Flit> {
     bits.iter().map(|bits| Flit::new(*bits)).collect()
 }

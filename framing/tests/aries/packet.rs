@@ -103,7 +103,6 @@ fn requests() -> Vec<(Request, Vec<u8>, &'static [u64])> {
     ]
 }
 
-/// The golden responses.
 fn responses() -> Vec<(Response, Vec<u8>, &'static [u64])> {
     let response = |routing, packet_id, echo, status| Response {
         destination: NEAR,

@@ -57,13 +57,13 @@ def area(data):
 
 
 def close(first, rest):
-    # The check sees the head with virtual channel, non-minimal and poison zero.
+    # The check covers the head with zeros for virtual channel, non-minimal and poison.
     seen = "0000" + first[4:41] + "0" + first[42:]
     return flits(first + rest + crc(seen + rest, 0x6087, 16))
 
 
 def request(to, source, routing, packet_id, command, mdh, mark, address, key, data=None):
-    # The mark is an echo of five bits and an SSID of four.
+    # The field holds an echo of five bits and an SSID of four.
     body = bits(command >> 6, 1) + source + bits(mdh, 12) + bits(mark, 9) + bits(address, 40)
     body += bits(key, 16)
     if data is not None:
@@ -115,28 +115,28 @@ def main():
     far, near = node(240, 95, 3), node(1, 2, 1)
     operands = bytes.fromhex("0123456789abcdef") + bytes.fromhex("fedcba9876543210")
     packets = {
-        # Class 0, event (argument 6), no unused byte; adaptive mode 1.
+        # Class 0 with event (argument 6) and no unused byte; adaptive mode 1.
         "PUT_64": request(far, near, 1, 0xABC, 6, 0x123, 0x155, 0xFEDCBA9876, 0xBEEF, line),
-        # Eight bytes and check leave two of twelve unused.
+        # Eight bytes and the check leave two of twelve bytes unused.
         "PUT_8": request(near, far, 0, 1, 2, 0xFFF, 0x1FF, 8, 1, bytes(range(1, 9))),
         "GET_64": request(far, near, 7, 0xFFF, 1 << 4 | 15, 0x800, 0, 0xFFFFFFFFC0, 0xFFFF),
-        # Class 3 is fetching on 64 bits; 6 compare-and-swap.
+        # Class 3: fetching, 64 bits; argument 6: compare-and-swap.
         "COMPARE_SWAP": request(
             far, near, 4, 2, 3 << 4 | 6, 1, 2, 0x1000, 0x8001, operands
         ),
-        # Class 4 is on 32 bits; 3 add.
+        # Class 4: 32 bits; argument 3: add.
         "ADD_32": request(near, far, 4, 3, 4 << 4 | 3, 1, 2, 0x1004, 0x8001, b"\xff\xff\xff\xfe"),
-        # The last part of a message, of one byte: three of four are unused, and 6 for the last.
+        # The last part of a message, one byte: three of four bytes are unused, plus 6 for the last part.
         "MESSAGE": request(near, far, 2, 4, 6 << 4 | 9, 7, 8, 0x40, 9, b"\x5a"),
         "CONTROL": request(near, far, 4, 5, 7 << 4 | 12, 10, 11, 12, 13, line[:16]),
-        # The code of a response is the echo, and 32 where the area has a word less than it could.
+        # The code of a response is the echo, plus 32 if the data have one word less than the area has room for.
         "DONE": response(near, 1, 0xABC, 0),
         "READ_64": response(near, 7, 0xFFF, 0, line),
         "READ_4": response(near, 3, 6, 0x1F, line[:4]),
         "OLD_64": response(near, 4, 2, 1, operands[:8]),
         "READ_60": response(near, 6, 7, 32 | 0x0A, line[:60]),
         "REFUSED": response(far, 0, 1, 32 | 0x1A, bytes([0, 0, 0, 10])),
-        # Done, and so are three others; the own number fills the area up.
+        # Done, as are three other requests; the request's own number pads the area.
         "JOINED": response(far, 5, 0xFFE, 32 | 0x15, bytes.fromhex("0fff000000080ffe0ffe")),
     }
     for name, packet in packets.items():

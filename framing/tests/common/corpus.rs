@@ -11,7 +11,6 @@ use std::path::PathBuf;
 /// Inputs by name.
 pub type Inputs = BTreeMap<String, Vec<u8>>;
 
-/// Generated inputs.
 pub fn inputs(named: impl IntoIterator<Item = (&'static str, Vec<u8>)>) -> Inputs {
     let named = named.into_iter();
     named

@@ -142,7 +142,7 @@ fn control_word_check_is_the_documented_crc() {
 fn bursts_up_to_sixteen_bits_are_detected() {
     // In the bit stream of the check, a burst of up to 16 bits is b(x) * x^k with deg b < 16, which
     // is never a multiple of a polynomial of degree 16 with a constant term. Tested nevertheless,
-    // for adjacent bits of one phit, which the bits of one lane are not.
+    // for adjacent bits of one phit. The bits of one lane are not adjacent.
     let mut crc = PacketCrc::new();
     for content in [1, 2, 3] {
         crc.update(content);

@@ -15,7 +15,6 @@ use phitwire_framing::yarc::phit::{LANES, Phit};
 /// Room for the phits of any frame in an Ethernet jumbo frame or a fuzzer's input.
 const ROOM: usize = 2800;
 
-/// Result of decoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Why the frame was rejected; `None` if it was accepted.

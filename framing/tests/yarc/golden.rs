@@ -46,7 +46,6 @@ pub fn closed(contents: &[u32]) -> PacketBuf {
     out
 }
 
-/// A dirty packet buffer.
 pub fn dirty() -> PacketBuf {
     let mut buf = PacketBuf::new();
     while buf.push(Phit::from_bits(0xa5a5_a5a5)) {}

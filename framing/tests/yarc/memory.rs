@@ -154,8 +154,8 @@ fn shortest_packet_has_four_phits_and_32_payload_bits() {
     encode_response(0x7fff, &done, &mut out).unwrap();
     assert_eq!(out.len(), MIN_PACKET_PHITS);
     assert_eq!(payload_bits(out.len()), 32);
-    // From the encoding: every bit of the first three phits that is not routing, hash or sideband
-    // can be changed without changing those.
+    // Count the payload bits in the encoding: those of the first three phits that are neither
+    // routing nor hash bits.
     let routing_and_hash = [0x7_ffff_u32, 0x7fff, 0];
     let free = routing_and_hash.map(|fixed| (CONTENT_MASK & !fixed).count_ones());
     assert_eq!(free.iter().sum::<u32>(), 32);

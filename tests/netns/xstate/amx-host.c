@@ -1,6 +1,6 @@
 /*
- * Plays a host with AMX to what is preloaded before it: the extended state that it reads and writes has 11,008 bytes, and
- * a shorter one is refused with EFAULT, as Linux does. What this processor really has is the beginning of it.
+ * Simulates a host with AMX for the library preloaded before it: the extended state that it reads and writes has 11,008
+ * bytes, and a shorter one is rejected with EFAULT, as by Linux. The state of the real processor is at its beginning.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-/* XTILECFG and XTILEDATA end there on Sapphire Rapids. */
+/* XTILECFG and XTILEDATA end at this offset on Sapphire Rapids. */
 enum { WHOLE = 11008 };
 
 typedef long ptrace_function(enum __ptrace_request, pid_t, void *, void *);

@@ -1,12 +1,12 @@
 /*
- * A tracer and a tracee. The tracee fills vector registers and stops; the tracer writes a state that is cut after 576
- * bytes (the legacy area and the header) with one register changed, and lets the tracee look what has become of them.
+ * A tracer and a tracee. The tracee fills vector registers and stops; the tracer writes a state that is truncated to 576
+ * bytes (the legacy area and the header) with one register changed, and lets the tracee check its registers.
  *
- *   trace short|whole     what is written: the cut state, or all of it
+ *   trace short|whole     what to write: the truncated state, or all of it
  *
- * Ends with 0 when the write was taken, the bytes written are there and all others are as they were; 1 when one of these
- * is not so; 2 when the write was refused; 4 when this processor has no AVX. Prints how many writes the preloaded
- * object has completed (0 without it).
+ * Ends with 0 if the write was accepted, the written bytes are there and all others are unchanged; 1 if one of these
+ * fails; 2 if the write was rejected; 4 if this processor has no AVX. Prints how many writes the preloaded object has
+ * completed (0 without it).
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -23,12 +23,12 @@
 
 enum { LEGACY_AND_HEADER = 576, XMM0 = 160, REGISTER = 16, LARGEST = 64 * 1024 };
 
-/* Two registers of 32 bytes; the lower halves are in the legacy area, the upper ones behind the header. */
+/* Two registers of 32 bytes; the lower halves are in the legacy area, the upper ones after the header. */
 struct registers { unsigned char ymm0[32], ymm1[32]; };
 
 __attribute__((noinline, target("avx"))) static void stop_with(struct registers *registers, long pid)
 {
-	/* The system call stands between the loads and the stores, so that no code of a compiler does. */
+	/* The system call is between the loads and the stores, so that no compiled code comes between them. */
 	long result = 62; /* kill */
 	register long signal asm("rsi") = SIGSTOP;
 	asm volatile("vmovdqu (%[r]), %%ymm0\n\tvmovdqu 32(%[r]), %%ymm1\n\tsyscall\n\t"

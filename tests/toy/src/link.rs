@@ -8,7 +8,7 @@ use phitwire::link::{LaneRate, LinkStandard};
 use phitwire::net::Profile;
 use phitwire::packets::{self, PacketDepths, PacketEnd};
 
-/// The rate of its lanes.
+/// Default rate of the lanes.
 pub const RATE: LaneRate = LaneRate::new(8, 6_250_000_000);
 /// Three lanes carry words of 24 bits.
 pub const LANES: Lanes = Lanes::new(3, 24);
@@ -26,7 +26,6 @@ pub const fn depths(profile: Profile) -> PacketDepths {
     }
 }
 
-/// One end of a link of the ring.
 pub type RingEnd = PacketEnd<Packet>;
 
 impl packets::Packet for Packet {

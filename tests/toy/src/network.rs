@@ -16,7 +16,6 @@ use phitwire::time::{Duration, Time};
 /// Routers of a ring: two would have more than one link between them; numbers have 16 bits.
 const ROUTERS: std::ops::RangeInclusive<u64> = 3..=4_096;
 
-/// Generates rings from options.
 pub const GENERATOR: Generator = Generator {
     name: "ring",
     about: "A ring of routers with two network interfaces each",
@@ -42,7 +41,6 @@ pub const GENERATOR: Generator = Generator {
     },
 };
 
-/// A ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ring {
     graph: Graph,

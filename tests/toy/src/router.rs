@@ -30,11 +30,12 @@ pub struct RingPlace {
     pub own: u16,
     /// Routers of the ring.
     pub routers: u16,
-    /// Buffers that must stay free where a packet enters the ring: 1; 0 shows why.
+    /// Number of buffers that must stay free where a packet enters the ring: 1, or 0 to show the
+    /// deadlock.
     pub bubble: u64,
 }
 
-/// The switching of packets.
+/// Switches packets between the ports.
 #[derive(Debug)]
 pub struct RingCore {
     place: RingPlace,
@@ -46,7 +47,6 @@ pub struct RingCore {
 }
 
 impl RingCore {
-    /// The port by which a packet leaves.
     pub fn route(RingPlace { own, routers, .. }: RingPlace, packet: &Packet) -> u8 {
         let (dest, odd) = (packet.0[0] as u16, packet.0[0] & 1 != 0);
         let ahead = (dest / 2 + routers - own) % routers;
@@ -59,7 +59,7 @@ impl RingCore {
         }
     }
 
-    /// One cycle, in which each link takes at most one packet.
+    /// Runs one cycle, in which each link takes at most one packet.
     fn step(&mut self, links: &mut Links<RingEnd>) {
         let mut taken = 0_u64;
         for turn in 0..Self::PORTS {

@@ -7,7 +7,6 @@ use phitwire::net::Settings;
 use phitwire::sim::soak::{Case, Family, Late, Soaked};
 use phitwire::time::Duration;
 
-/// The soak tests.
 pub const FAMILIES: [Family; 1] = [Family::over_links::<Rings>("ring", "ring")];
 
 /// Rings: number of routers, and lane charges at which a lane is decommissioned.

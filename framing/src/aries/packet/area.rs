@@ -109,7 +109,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The head of a packet, whose length field must match.
+/// The head of a packet. Its length field must equal the number of flits.
 ///
 /// # Errors
 /// [`PacketError::NoHead`], [`PacketError::Length`].

@@ -5,11 +5,11 @@
 //! one unit goes to several ports at once, and several units may need the same port. So each port
 //! has three bits per unit for the messages that wait there and their order. That is enough:
 //!
-//! - At most eureka done, barrier done and the next eureka done wait for a child together. The next
-//!   barrier cannot be done before the child has joined it, and the child joins only after it was
-//!   notified of the last barrier.
-//! - At most eureka and arrive wait for the parent together. Later messages are sent only after the
-//!   barrier is done, which requires that the root has received the arrival.
+//! - At most three messages wait for a child: eureka done, barrier done, and eureka done of the
+//!   next round. The next barrier cannot be done before the child has joined it, and the child
+//!   joins only after it was notified of the last barrier.
+//! - At most two messages wait for the parent: a eureka and an arrival. Later messages are sent
+//!   only after the barrier is done, which requires that the root has received the arrival.
 
 use phitwire_framing::t3e::barrier::{UNITS, UnitNumber};
 
@@ -22,7 +22,7 @@ pub(super) struct Pending {
     barrier: u32,
     /// Units with a eureka message after the barrier message.
     next_eureka: u32,
-    /// The unit after the one that was served last.
+    /// The unit at which the round-robin search starts.
     turn: u8,
 }
 

@@ -6,9 +6,9 @@
 //!
 //! # Rounds
 //!
-//! A *round* of a unit ends at a router when it is notified, or at the root when it finds, that the
-//! barrier is done. The messages of one round on one link keep their order, so no message of a
-//! round is left when it ends, whatever the processors do:
+//! A *round* of a unit ends at a router when the router is notified that the barrier is done or, at
+//! the root, when the last child has signalled. The messages of one round on one link keep their
+//! order, so no message of a round is left when it ends, whatever the processors do:
 //!
 //! - Two processors may trigger the eureka at the same time. The router passes the first signal up
 //!   and drops the others of that round, including those that arrive after it has notified its
@@ -43,9 +43,9 @@ phitwire::counters! {
         arrivals,
         /// Accepted eurekas of children.
         eurekas,
-        /// Completed barriers: passed on or, at the root, found done.
+        /// Completed barriers: passed on or, at the root, detected.
         barriers_done,
-        /// Completed eurekas: passed on or, at the root, found done.
+        /// Completed eurekas: passed on or, at the root, detected.
         eurekas_done,
         /// Messages sent.
         sent,
@@ -116,7 +116,7 @@ impl Ignored {
 #[derive(Clone, Debug, Default)]
 pub struct BarrierRouter {
     registers: [TreeRegister; UNITS],
-    /// Units whose eureka was passed to the parent, or found done at the root, in this round.
+    /// Units whose eureka was passed to the parent or, at the root, detected in this round.
     eureka_passed: u32,
     /// Units whose children were notified of a eureka in this round.
     eureka_told: u32,

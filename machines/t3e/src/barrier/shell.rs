@@ -40,7 +40,7 @@ pub struct BarrierShell {
     interrupts: u32,
     /// Units with messages to send.
     pending: u32,
-    /// The unit after the one that was served last.
+    /// The unit at which the round-robin search starts.
     turn: u8,
     counters: ShellCounters,
 }

@@ -28,7 +28,7 @@ impl Port {
         all
     };
 
-    /// The port's number: that of the direction, or 6.
+    /// Index of the port: that of its direction, or 6 for the local processor.
     #[inline]
     pub const fn index(self) -> usize {
         match self {
@@ -250,8 +250,8 @@ mod tests {
             assert_eq!(register.is_used(), bits != 0, "{register:?}");
             used += u32::from(register.is_used());
         }
-        // Each set of n children has 2^n signalled subsets. Its parent is none or a link outside
-        // the set, which are 7 minus the links in the set.
+        // A set of n children has 2^n signalled subsets. The parent is absent or a link outside the
+        // set: 7 minus the number of links in the set.
         let mut expected = 0;
         for children in 1..1u32 << Port::COUNT {
             let links = (children & 0x3f).count_ones();

@@ -1,10 +1,10 @@
-//! The maximum load that a torus can carry of a traffic pattern.
+//! The maximum load of a traffic pattern that a torus can carry.
 //!
 //! All sources send at the same rate, so the most loaded link bounds the load at which every source
 //! is served. For packets that do not adapt the bound is exact, since their paths are known; for
 //! adaptive packets it follows from their [best division](Division) over the paths. Processors'
-//! links count like any other. Above the bound, sources whose packets avoid such links may still
-//! send more, so the average throughput may exceed the bound.
+//! links count like any other. Above the bound, sources whose packets avoid the most loaded links
+//! may still send more, so the average throughput may exceed the bound.
 
 use super::build::{Of, destinations};
 use super::{T3e, T3eOptions};
@@ -211,7 +211,7 @@ mod tests {
                 "{pattern}: {found} of {fixed}"
             );
         }
-        // Between two nodes mirrored at the diagonal, packets are at best split in halves.
+        // The best division between two nodes mirrored at the diagonal is half and half.
         let flows = flows(&torus, &config("grid-transpose"), &T3eOptions::default()).unwrap();
         let Division { least, found } = ways.divide(&flows.between).unwrap();
         assert!(least > 4.9 && found < 5.1, "{least} {found}");

@@ -30,7 +30,7 @@ impl Of {
         Self(torus, options.grain)
     }
 
-    /// The kinds of links, which are their dimensions.
+    /// The kind of each port's link: its dimension.
     fn kinds(&self) -> Vec<Option<PortUse>> {
         let chips = self.0.shape().nodes() as usize;
         kinds(&self.0, (chips, PORTS), |end, _, _| end.port % 3)

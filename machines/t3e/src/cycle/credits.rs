@@ -8,7 +8,6 @@ use phitwire::link::MAX_VCS;
 /// Maximum number of cycles in a window.
 pub(super) const CYCLES: usize = 4;
 
-/// Bits per cycle.
 pub(super) const CYCLE_BITS: usize = 8;
 
 /// The credits that a link returns in one window, at most one per cycle. Each has a byte with its

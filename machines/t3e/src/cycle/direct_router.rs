@@ -114,7 +114,7 @@ impl DirectRouter {
     }
 }
 
-/// Bits per port in a number for all ports, one for each cycle of a window.
+/// Bits per port in a mask of all ports: one for each cycle of a window.
 const PORT_CYCLES: usize = CYCLES;
 const _: () = assert!(PORT_CYCLES * PORTS <= 64 && PORTS <= CYCLE_BITS);
 

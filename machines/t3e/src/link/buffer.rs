@@ -24,7 +24,7 @@ struct Coming {
 }
 
 /// The buffers of an input. A packet arrives flit by flit but is never left incomplete: flits cut
-/// off by the end of a session are made up with words that fail every check.
+/// off by the end of a session are replaced by made-up words that fail every check.
 #[derive(Clone, Debug)]
 pub struct FlitBuffer {
     queues: Queues,
@@ -40,7 +40,6 @@ pub struct FlitBuffer {
 }
 
 impl FlitBuffer {
-    /// Empty buffers.
     pub fn new(depths: Depths) -> Self {
         // Made-up packets may take more slots than were granted: at worst each slot holds a header,
         // and the rest of its packet is made up.
@@ -185,7 +184,8 @@ impl FlitBuffer {
         lacks
     }
 
-    /// Makes them up during a session: the peer has not used the slots of these flits.
+    /// Like [`complete`](Self::complete), but during a session, in which the peer has not used the
+    /// slots of these flits.
     pub fn give_up(&mut self, vc: usize) -> u32 {
         let made_up = self.complete(vc);
         self.excess[vc] += made_up as u16;
@@ -252,24 +252,24 @@ impl FlitBuffer {
         self.queues.len(vc).into()
     }
 
-    /// Missing flits of the packet being received on a channel.
+    /// Number of flits still missing from the packet being received on a channel.
     #[inline]
     pub fn coming(&self, vc: usize) -> u8 {
         self.coming[vc].flits
     }
 
-    /// Flits of all channels.
+    /// Total number of flits.
     pub fn flits(&self) -> u64 {
         self.queues.flits()
     }
 
-    /// Starts a session whose grant is the free slots. Flits beyond the capacity return no credits.
+    /// Starts a session that grants the peer the free slots. Flits beyond the capacity return no
+    /// credits.
     pub fn promise(&mut self) -> [u32; VCS] {
         self.excess = core::array::from_fn(|vc| self.queues.excess(vc));
         self.free()
     }
 
-    /// Free slots of each channel.
     pub fn free(&self) -> [u32; VCS] {
         core::array::from_fn(|vc| self.queues.free(vc).into())
     }

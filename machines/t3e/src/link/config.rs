@@ -18,8 +18,8 @@ pub const STANDARD: LinkStandard = LinkStandard {
     rates: &[RATE],
 };
 
-/// Clocks from the choice of a flit for an output until the credit for its slot is back, without
-/// waiting: on the link, through the stages of the input, and back.
+/// Minimum number of clocks from the choice of a flit for an output until the credit for its slot
+/// is back: on the link, through the stages of the input, and back.
 pub const LOOP_CLOCKS: u32 = 11;
 
 /// Depths of the carrier at the machine's own depths of flits. The carrier is not part of the
@@ -50,13 +50,12 @@ impl Depths {
         deterministic: 24,
         adaptive: 34,
     };
-    /// For round trips between processes: the same rules, deeper.
+    /// For round trips between processes: the same rules, but deeper buffers.
     pub const LIVE: Self = Self {
         deterministic: 2_028,
         adaptive: 2_028 + MAX_PACKET_FLITS as u16,
     };
 
-    /// The depth of a channel.
     #[inline]
     pub const fn of(self, channel: usize) -> u32 {
         if channel == vc::ADAPTIVE {
@@ -66,7 +65,6 @@ impl Depths {
         }
     }
 
-    /// The depths of all channels.
     pub fn all(self) -> [u32; VCS] {
         core::array::from_fn(|channel| self.of(channel))
     }
@@ -80,8 +78,8 @@ const _: () = assert!(Depths::PAPER.adaptive as u32 >= LOOP_CLOCKS + MAX_PACKET_
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlitLinkConfig {
     pub carrier: PacketLinkConfig,
-    /// The depths of its input.
+    /// Depths of the input buffers.
     pub depths: Depths,
-    /// Packets end here, and are corrected.
+    /// Whether packets end here and are corrected.
     pub corrects: bool,
 }

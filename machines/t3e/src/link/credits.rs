@@ -5,11 +5,11 @@ use phitwire_framing::t3e::flit::VCS;
 /// Bits per channel in a word with counts for all channels.
 const COUNT_BITS: u32 = 12;
 const COUNTS: u64 = (1 << (COUNT_BITS * VCS as u32)) - 1;
-/// Flag of the first flit of a session: the number of slots.
+/// Flag of the first idle word of a session, which grants all free slots.
 const GRANT: u64 = 1 << 63;
-/// Flag of later idle words with counts: the number of freed slots.
+/// Flag of later idle words, which return freed slots.
 const CREDITS: u64 = 1 << 62;
-/// The maximum count per channel in such a word.
+/// Maximum count per channel in an idle word.
 pub const MAX_COUNT: u32 = (1 << COUNT_BITS) - 1;
 
 const _: () = assert!(COUNTS < CREDITS);
@@ -58,7 +58,7 @@ fn counts_word(counts: [u32; VCS]) -> u64 {
     })
 }
 
-/// The counts in such a word.
+/// The counts per channel in a word; the inverse of [`counts_word`].
 fn counts_of(word: u64) -> [u32; VCS] {
     core::array::from_fn(|vc| (word >> (COUNT_BITS as usize * vc)) as u32 & MAX_COUNT)
 }
@@ -68,19 +68,16 @@ fn counts_of(word: u64) -> [u32; VCS] {
 pub struct Credits([u16; VCS]);
 
 impl Credits {
-    /// Credits for these slots.
     pub fn new(places: [u32; VCS]) -> Self {
         debug_assert!(places.iter().all(|&places| places <= MAX_COUNT));
         Self(places.map(|places| places as u16))
     }
 
-    /// Credits of a channel.
     #[inline]
     pub const fn left(&self, vc: usize) -> u32 {
         self.0[vc] as u32
     }
 
-    /// Credits of all channels.
     pub fn all(&self) -> [u32; VCS] {
         self.0.map(u32::from)
     }
@@ -104,7 +101,6 @@ impl Credits {
         self.0[vc] -= flits as u16;
     }
 
-    /// Returns a credit.
     #[inline]
     pub fn give(&mut self, vc: usize) {
         debug_assert!(
@@ -128,7 +124,7 @@ impl Credits {
     }
 }
 
-/// Freed slots that the peer does not know of yet. A flit returns one.
+/// Freed slots whose credits have not been returned yet. Each flit returns one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Owed {
     places: [u32; VCS],
@@ -153,13 +149,11 @@ impl Owed {
         debug_assert_eq!(self.channels >> vc & 1 != 0, self.places[vc] > 0);
     }
 
-    /// Whether any slots are owed.
     #[inline]
     pub const fn any(&self) -> bool {
         self.channels != 0
     }
 
-    /// Owed slots of a channel.
     #[inline]
     pub const fn of(&self, vc: usize) -> u32 {
         self.places[vc]

@@ -16,7 +16,6 @@ pub(super) struct Doubts {
 }
 
 impl Doubts {
-    /// No doubtful packets.
     pub const NONE: Self = Self {
         of: [(0, Time::NEVER); VCS],
         deadline: Time::NEVER,

@@ -29,7 +29,8 @@ pub const URGENT: usize = VCS;
 
 const _: () = assert!((Depths::LIVE.adaptive as u64) <= MAX_COUNT as u64);
 
-/// A link end between processes: flits above a whole link end, whose session it follows.
+/// A link end between processes. It carries flits over a complete link end for packets, the
+/// carrier, and follows the carrier's sessions.
 ///
 /// It is not a [`Wire`](phitwire::link::Wire) of its own: frames, lanes and resending are the
 /// carrier's, which knows nothing of flits.
@@ -50,7 +51,7 @@ pub struct FlitEnd {
     grant: Option<u64>,
     credits: Credits,
     owed: Owed,
-    /// Time to return credits even without other traffic.
+    /// When to return credits even if there is no other traffic.
     tell: Time,
     /// Packets that may wait for flits that do not exist.
     doubts: Doubts,
@@ -62,7 +63,7 @@ pub struct FlitEnd {
 }
 
 impl FlitEnd {
-    /// Flits of `vc` that may be pushed; zero while urgent flits have the wires.
+    /// Flits of `vc` that may be pushed; zero while an urgent flit holds the wires.
     #[inline]
     pub fn credits(&self, vc: usize) -> u32 {
         match self.wires_taken {
@@ -71,7 +72,7 @@ impl FlitEnd {
         }
     }
 
-    /// Sets whether a barrier or maintenance flit has the wires, so that no other may be pushed.
+    /// Sets whether a barrier or maintenance flit holds the wires, so that no other may be pushed.
     #[inline]
     pub fn take_wires(&mut self, taken: bool) {
         self.wires_taken = taken;
@@ -183,7 +184,7 @@ impl FlitEnd {
         self.grant = session.map(|_| IdleWord::Grant(self.input.buffer.promise()).emit());
     }
 
-    /// Collects the buffers' counters: statistics are read from ends.
+    /// Moves the buffers' counters to the end, from which statistics are read.
     #[inline]
     fn count(&mut self) {
         let counted = core::mem::take(&mut self.input.buffer.counters);

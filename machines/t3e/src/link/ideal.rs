@@ -10,9 +10,9 @@ use super::queues::{Queues, Slots};
 /// [`FlitEnd`](super::FlitEnd), without a carrier, sessions or noise. The owner decides when flits
 /// and credits arrive.
 ///
-/// All state but the flits shares a cache line, and each channel's flits start another, where they
-/// stay while the channel keeps running empty: a machine has thousands of ends, visited in every
-/// window.
+/// All state but the flits shares one cache line, and the flits of each channel start at another. A
+/// channel that keeps running empty reuses its first cache line. This matters because a machine has
+/// thousands of ends, and every window visits them all.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct IdealEnd {
@@ -46,7 +46,7 @@ impl IdealEnd {
         self.queues.len(vc).into()
     }
 
-    /// Flits of all channels.
+    /// Total number of flits.
     pub fn flits(&self) -> u64 {
         self.queues.flits()
     }
@@ -79,12 +79,10 @@ impl IdealEnd {
         self.owed.tell()
     }
 
-    /// Credits owed to the peer.
     pub fn owed(&self) -> [u32; VCS] {
         core::array::from_fn(|vc| self.owed.of(vc))
     }
 
-    /// Whether any credit is owed.
     #[inline]
     pub fn owes(&self) -> bool {
         self.owed.any()

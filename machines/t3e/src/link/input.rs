@@ -57,13 +57,11 @@ impl FlitInput {
         }
     }
 
-    /// Takes the oldest barrier or maintenance flit.
     #[inline]
     pub fn pop_urgent(&mut self) -> Option<Flit> {
         self.urgent.pop_front()
     }
 
-    /// Whether there is a barrier or maintenance flit.
     #[inline]
     pub fn has_urgent(&self) -> bool {
         !self.urgent.is_empty()

@@ -1,9 +1,9 @@
 //! One end of a link: the buffers of its virtual channels, the credits for the peer's buffers, and
 //! the transport of flits.
 //!
-//! T3E sec. 9 mentions no retry by links: between processes a carrier of this project,
+//! T3E sec. 9 mentions no retry on links. Between processes phitwire's own carrier,
 //! [`PacketEnd`](phitwire::packets::PacketEnd), transports bursts of flits without loss or
-//! reordering. Credits, buffers and bit errors are above it. In virtual time an [`IdealEnd`] has
+//! reordering; credits, buffers and bit errors are above it. In virtual time an [`IdealEnd`] has
 //! the same buffers and credits without a carrier.
 
 mod buffer;

@@ -31,7 +31,6 @@ impl LaneErrors {
         place.map(|place| *place = per_bit).is_some()
     }
 
-    /// Whether any lane is noisy.
     pub fn any(&self) -> bool {
         self.per_bit
             .iter()

@@ -1,5 +1,5 @@
-//! Queues of flits, one per virtual channel, live or in virtual time, which differ only in the
-//! storage of words.
+//! Queues of flits, one per virtual channel. Live links and virtual time differ only in how the
+//! words are stored.
 
 use phitwire_framing::t3e::flit::{VCS, vc};
 
@@ -10,7 +10,7 @@ use phitwire::kit::ring::Ring;
 pub(super) trait Words {
     fn get(&self, vc: usize, at: u16) -> u64;
     fn get_mut(&mut self, vc: usize, at: u16) -> &mut u64;
-    /// Makes room for one word after the `len` from `first` on.
+    /// Makes room for one more word behind the `len` words that begin at `first`.
     fn make_room(&mut self, vc: usize, first: u16, len: u16);
 }
 
@@ -169,7 +169,8 @@ impl Queues {
         first
     }
 
-    /// Restarts an empty queue at the front of its words, where the last ones were.
+    /// If the queue is empty, restarts it at the front of its storage, which is likely still
+    /// cached.
     #[inline]
     pub fn rewind(&mut self, vc: usize) {
         self.first[vc] *= u16::from(self.len[vc] > 0);
@@ -180,12 +181,11 @@ impl Queues {
         self.len[vc]
     }
 
-    /// Flits of all channels.
+    /// Total number of flits.
     pub fn flits(&self) -> u64 {
         self.len.iter().copied().map(u64::from).sum()
     }
 
-    /// Free slots of a channel.
     pub fn free(&self, vc: usize) -> u16 {
         self.places[vc].saturating_sub(self.len[vc])
     }

@@ -25,7 +25,6 @@ pub(crate) fn during<T>(mistake: Sabotage, run: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Whether this fault is active.
 pub(crate) fn is(mistake: Sabotage) -> bool {
     MADE.get() == Some(mistake)
 }

@@ -46,7 +46,7 @@ fn depths(flits: u16) -> Depths {
     }
 }
 
-/// A configuration with these depths of the carrier, and of every channel.
+/// A configuration in which the carrier has these depths, and every channel holds `flits` flits.
 fn with(builder: LinkConfigBuilder, carrier: PacketDepths, flits: u16) -> FlitLinkConfig {
     FlitLinkConfig {
         carrier: PacketLinkConfig {
@@ -204,7 +204,7 @@ impl Link for Flits {
         assert_eq!((header, &words[1..]), (expected, &sent[1..]), "contents");
     }
 
-    /// Weight in flits, of which bursts hold more than packets have.
+    /// Weight in flits, because a burst may contain flits of several packets.
     fn weight(flits: &[Flit]) -> u64 {
         flits.len() as u64
     }
@@ -251,7 +251,6 @@ impl Link for Flits {
     }
 }
 
-/// Applies a fault to an end.
 pub fn suffer(pair: &mut Pair, end: usize, fault: LinkFault) -> bool {
     let now = pair.now;
     pair.ends[end].lcb.suffer(now, fault)

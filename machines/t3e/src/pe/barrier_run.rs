@@ -1,5 +1,5 @@
 //! A run of barriers at one unit of a processor. It joins one barrier after another, and checks
-//! them with the words of other participants.
+//! each against the words of other participants.
 //!
 //! A participant's word is twice the number of barriers that it has joined, plus one if it has seen
 //! or signalled a eureka since.

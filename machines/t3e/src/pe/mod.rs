@@ -38,8 +38,8 @@ use phitwire::time::{Duration, Time};
 
 pub type PeConfig = TransferNicConfig<FlitLinkConfig>;
 
-/// Number of E-registers of a user (from a site's guide). Each holds an
-/// outstanding request of a process, or in virtual time one word of a request.
+/// Number of E-registers of a user (from a site's guide). Each holds an outstanding request of a
+/// process or, in virtual time, one word of a request.
 pub const E_REGISTERS: u32 = 512;
 
 const _: () = assert!(4 * E_REGISTERS <= TransferNic::<FlitTransfers>::MOST_OUTSTANDING);

@@ -46,13 +46,13 @@ pub const RUN: Run = Run {
     clocks: 2_500,
 };
 
-/// Offered loads in percent of the bound: the first, and the step up to 100 %. Stops when less
-/// arrives than at the previous load.
+/// Offered loads in percent of the bound: the first, and the step to each next one, up to 100 %.
+/// The series stops when less arrives than at the previous load.
 const LOADS_PERCENT: (u32, u32) = (50, 5);
 /// Allowed shortfall at the first load: packets in flight when the measurement begins and ends.
 const UNDER_WAY: Tolerance = Tolerance::Relative(0.03);
 
-/// Bytes per second of one direction of a link.
+/// GB/s of one direction of a link.
 const LINK_GB_PER_S: f64 = 0.6;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,7 +78,7 @@ impl Seen {
         PEAK_MB_PER_S * self.uniform()
     }
 
-    /// Ratio of all uniform traffic to its part that goes to other processors.
+    /// Ratio of all uniform traffic to the part of it that goes to other processors.
     fn uniform(&self) -> f64 {
         f64::from(self.nodes) / f64::from(self.nodes - 1)
     }
@@ -223,7 +223,7 @@ fn table_of(sizes: &[Size], all: &[Seen], run: Run) -> Table {
 const FULL_BISECTION: u32 = 512;
 /// GB/s of this constant bisection (T3E sec. 11).
 const BISECTION_GB_PER_S: f64 = 153.6;
-/// Tolerance of the step around a half.
+/// Tolerance, in percentage points, of the step to one half.
 const STEP_PERCENT: f64 = 10.0;
 
 /// "Beyond 512 nodes, the Y dimension becomes the bottleneck": from 512 to 1,024 processors the

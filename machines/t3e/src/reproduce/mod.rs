@@ -24,7 +24,7 @@ pub mod table4;
 
 use phitwire::reproduce::Reproduction;
 
-/// The tables by their command names.
+/// The tables and figures by their command names.
 pub const TABLES: &[Reproduction] = &[
     Reproduction {
         name: "t3e-table1",

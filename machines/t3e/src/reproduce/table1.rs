@@ -18,7 +18,6 @@ use crate::vc::table1::{PAPER, assignments};
 use crate::vc::{Balance, Level, Ring, RingTables, VcTables};
 use phitwire::reproduce::{Kind, Row, Source, Table, Tolerance};
 
-/// The rings of the table.
 pub const RINGS: [usize; 4] = [4, 8, 16, 32];
 /// Assignments, in the order of the table's columns.
 const COLUMNS: [&str; 3] = ["time of crossing", "T3E tables", "full tables"];

@@ -27,7 +27,6 @@ const PAPER: [(Action, &str, f64, f64); 4] = [
     (Action::Destination, "end-point: destination", 10.0, 133.0),
 ];
 
-/// Commands of the packets sent.
 const COMMANDS: [Command; 4] = [Command::Get1, Command::Get8, Command::Put1, Command::Put8];
 
 /// What the routers on a packet's path did with it, and their clocks.

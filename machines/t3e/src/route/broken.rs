@@ -2,9 +2,9 @@ use phitwire_framing::t3e::direction::Direction;
 
 use super::shape::Shape;
 
-/// Broken links, and isolated nodes: failed ones, and those of a board that is being swapped (T3E
-/// sec. 9). A link is always broken in both directions, since each direction carries the credits of
-/// the other.
+/// Broken links, and isolated nodes, which have failed or whose board is being swapped (T3E sec.
+/// 9). A link is always broken in both directions, since each direction carries the credits of the
+/// other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     /// Missing or broken links by node, one bit per direction.

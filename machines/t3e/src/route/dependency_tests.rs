@@ -87,7 +87,7 @@ fn all_ways(shape: &Shape, ways: Ways) -> Vec<(u32, Entry)> {
     all
 }
 
-/// A circle in which packets on these routes can wait, if there is one.
+/// A cycle in which packets on these routes can wait for each other, if there is one.
 fn found(decide: Decide, text: &str, ways: Ways, seed: u64) -> Option<Circle> {
     let shape = shape(text);
     let registers = any_channels(&shape, &mut Rng::new(seed, 3));
@@ -225,10 +225,10 @@ fn tables_that_cross_the_dateline_on_vc1_are_told_by_their_circle() {
         "(0,0,0) -X VC1, (7,0,0) -X VC1, (6,0,0) -X VC1, (5,0,0) -X VC1, \
          (4,0,0) -X VC1, (3,0,0) -X VC1, (2,0,0) -X VC1, (1,0,0) -X VC1"
     );
-    // It is not enough if a single node keeps to VC0 where packets cross.
+    // It is not enough that a single node uses VC0 where packets cross the dateline.
     registers[3].vc_tables = [0; 6];
     assert!(check(&shape, &registers, &tables).is_err());
-    // Without datelines.
+    // Remove all datelines.
     for registers in &mut registers {
         registers.vc_tables = [0; 6];
         registers.datelines = 0;

@@ -61,8 +61,7 @@ pub fn lost_pairs(shape: &Shape, broken: &Broken, registers: &[RouteRegisters]) 
         for to in (0..shape.nodes()).filter(|&to| to != from) {
             let mut found = false;
             for (scheme, lost) in Scheme::ALL.into_iter().zip(&mut lost) {
-                // Each scheme extends the previous one, but the first of the T3E's schemes does
-                // not.
+                // Each scheme extends the previous one, except for the first of the T3E's schemes.
                 found =
                     found && scheme != Scheme::DirectionOrder || pairs.has_way(scheme, from, to);
                 *lost += u32::from(!found);

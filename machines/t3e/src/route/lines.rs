@@ -209,7 +209,7 @@ impl<'a> Lines<'a> {
         self.path(from, to, self.directions(from, to, signs).iter())
     }
 
-    /// The path of a packet in the order X, Y, Z, whatever the signs, which the T3E does not use.
+    /// The path in the order X, Y, Z, regardless of signs. The T3E does not use this order.
     pub(super) fn in_dimension_order(&self, from: u32, to: Place, signs: u8) -> Option<Path> {
         let directions = self.directions(from, to, signs);
         let in_order = [0, 1, 2, 3, 4, 5].map(|n| Direction::of(n / 2, n % 2 == 1));

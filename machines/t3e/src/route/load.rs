@@ -109,7 +109,7 @@ mod tests {
             loads.expect("all packets arrive")
         }
 
-        /// The loads if each position sends packets to another.
+        /// The loads if each node sends one packet to the position that `to` returns.
         fn pattern(&self, to: fn([u8; 3]) -> [u8; 3]) -> Loads {
             self.loads((0..self.shape.nodes()).map(|node| {
                 let to = Place(to(self.shape.place(node).0));
@@ -164,7 +164,8 @@ mod tests {
             assert_eq!(loads.most(), f64::from(nodes) * most, "{text}");
             let size = machine.shape.size();
             for (node, direction, peer) in machine.shape.links() {
-                // On average a quarter of the ring, on two links.
+                // A packet travels a quarter of the ring on average, and both directions share the
+                // packets.
                 let expected = f64::from(nodes * u32::from(size[direction.dimension()]) / 8);
                 assert_eq!(loads.on(node, direction), expected);
                 assert_eq!(loads.on(peer, direction.opposite()), expected);

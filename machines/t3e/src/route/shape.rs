@@ -25,9 +25,9 @@ const NONE: u32 = u32::MAX;
 ///
 /// # Node numbers
 /// If all sizes in X and Y are even, nodes are numbered in blocks of four, X=2, Y=2: bit 0 is the
-/// lowest bit of X and bit 1 that of Y. Above 544 processors the look-up tables need that (T3E sec.
-/// 2: "the two low bits of the logical node address are untranslated"). The blocks, or the nodes
-/// themselves if any size is odd, are numbered X first, then Y, then Z.
+/// lowest bit of X and bit 1 that of Y. Above 544 processors the look-up tables require this (T3E
+/// sec. 2: "the two low bits of the logical node address are untranslated"). The blocks, or the
+/// nodes themselves if any size is odd, are numbered X first, then Y, then Z.
 #[derive(Clone, Debug)]
 pub struct Shape {
     size: [u8; 3],

@@ -6,8 +6,9 @@ use std::collections::VecDeque;
 pub(super) const SLOTS: usize = 16;
 const SLOT_BITS: u32 = 4;
 
-/// Flits from their arrival, one per cycle as on the wires, until they have passed the stages of
-/// their input. For each arrival cycle modulo [`SLOTS`] it holds the channel plus one, or zero.
+/// The flits in the stages of an input, and those about to arrive. As on the wires, at most one
+/// arrives per cycle. For each arrival cycle modulo [`SLOTS`] it holds the channel plus one, or
+/// zero.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Arrivals(u64);
 

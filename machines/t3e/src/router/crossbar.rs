@@ -395,8 +395,8 @@ impl Crossbar {
         }
     }
 
-    /// Enters those channels won by the header at the front of `vc` on which it can send. If there
-    /// is none, another channel of its input may request.
+    /// Records the channels that the header at the front of `vc` has won and on which it can send.
+    /// If there is none, lets another channel of its input request.
     #[inline]
     fn claim(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &impl FlitPorts) {
         let Front::Waiting(wants) = self.inputs[port].fronts[vc] else {

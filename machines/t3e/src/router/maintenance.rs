@@ -33,7 +33,7 @@ phitwire::counters! {
         refused,
         /// Packets eaten by another packet.
         eaten,
-        /// Packets for a port whose link accepted no flit.
+        /// Packets for a port whose link refused a flit.
         lost,
         /// Packets damaged beyond correction, here or earlier on their path.
         damaged,
@@ -104,7 +104,8 @@ pub(super) struct Maintenance {
 }
 
 impl Maintenance {
-    /// Outputs by which those packets send in the next clock, one bit each.
+    /// Outputs by which packets that begin or are completed in this router send in the next clock,
+    /// one bit each.
     #[inline]
     pub fn sending(&self) -> u8 {
         self.sending
@@ -277,7 +278,7 @@ impl Maintenance {
         self.answers.push_back((tag, command, value));
     }
 
-    /// Gives up a packet of which the port's link accepted no flit.
+    /// Gives up a packet because the link of `out` refused a flit of it.
     pub fn lose(&mut self, out: usize) {
         // No holder means that it was the last flit.
         let holder = self.holders[out].take();

@@ -33,7 +33,7 @@ impl Names {
         Self(pairs.into_iter().collect())
     }
 
-    /// Pairs of an encoded path end and a processor number.
+    /// All pairs of an encoded path end and its processor number.
     pub fn pairs(&self) -> impl Iterator<Item = (u16, u16)> {
         self.0.iter().map(|(key, number)| (*key, *number))
     }
@@ -69,7 +69,7 @@ impl KnownNames {
         }
     }
 
-    /// The number of the processor for which a packet is. A request follows a processor that has
+    /// The number of a packet's destination processor. A request follows a processor that has
     /// moved; a response does not, since the number's new owner did not send the request.
     pub fn of(&self, tag: &Tag, is_response: bool) -> Option<u16> {
         let current = self.current.of(tag);

@@ -26,12 +26,12 @@ const STREAM: u64 = 0x73e_50a4;
 const LATE_STREAM: u64 = 0x73e_1a7e;
 /// Random stream for isolated nodes and barriers.
 const BESIDE_STREAM: u64 = 0x73e_ba44;
-/// Timeout of barriers, which harms may lose.
+/// Timeout of barriers, whose messages harms may lose.
 const PATIENCE: Duration = Duration::from_ms(2_000);
 const MOST_NODES: u32 = 16;
 /// On a noisy lane one bit in this many is wrong. A packet has at most fifty bits on a lane.
-/// Sometimes two of them are wrong, which is detected; three, possibly undetected, are wrong in
-/// about one of ten thousand million packets.
+/// Sometimes two of them are wrong, which is detected. Three are wrong, possibly undetected, in
+/// about one packet of 10^10.
 const NOISE_OF: u64 = 50_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -272,7 +272,7 @@ impl Soaked for Tori {
     type Topology = Torus;
     type Own = FlitHarm;
 
-    /// Requests time out after 20 s, in which a run is announced three times.
+    /// Requests time out after 20 s, and a run is announced up to three times to each target.
     const LIVENESS: Duration = Duration::from_ms(900_000);
     /// The destination responds to uncorrectable packets as damaged.
     const REFUSALS: bool = true;

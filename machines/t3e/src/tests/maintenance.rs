@@ -175,8 +175,8 @@ fn check(world: &World<Torus>) -> Result<(), dependency::Circle> {
     dependency::check(torus.shape(), &registers(world), tables)
 }
 
-/// Gives a ring of eight tables with which all packets cross the datelines on VC1, and traffic
-/// until it jams. Returns the number of acknowledged messages.
+/// Loads tables by which all packets cross the datelines on VC1 into a ring of eight, and sends
+/// traffic until the ring jams. Returns the number of acknowledged messages.
 fn jam(world: &mut World<Torus>) -> u64 {
     for node in 0..8 {
         for direction in X {

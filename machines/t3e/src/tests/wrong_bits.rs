@@ -44,7 +44,7 @@ fn counted(world: &World<Torus>, counter: &str) -> u64 {
 #[test]
 fn nothing_goes_around_for_ever_or_waits_for_a_rest_that_never_comes() {
     // If all directions are noisy, circulating packets are soon detected. If only the first is
-    // noisy, other packets soon end those that wait for their rest.
+    // noisy, later packets soon end those that wait for missing flits.
     let cases = [
         ("3x3x3", false, 6),
         ("3x3x3", false, 1),

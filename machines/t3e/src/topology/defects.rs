@@ -103,7 +103,7 @@ impl Defects {
         self.0.is_empty()
     }
 
-    /// Links first, by node, then nodes.
+    /// Iterates over the defects: links first, by node, then nodes.
     pub fn iter(&self) -> impl Iterator<Item = Defect> {
         self.0.iter().copied()
     }
@@ -112,7 +112,7 @@ impl Defects {
         self.0.contains(&defect)
     }
 
-    /// The defects in the form for the computation of routes.
+    /// The defects in the form that the computation of routes uses.
     ///
     /// # Panics
     /// If a node is not in `shape`.

@@ -160,7 +160,7 @@ impl Torus {
         &self.defects
     }
 
-    /// The defects in the form for the computation of routes.
+    /// The defects in the form that the computation of routes uses.
     pub fn broken(&self) -> Broken {
         self.defects.broken(&self.shape)
     }

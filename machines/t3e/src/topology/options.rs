@@ -10,7 +10,6 @@ use phitwire::catalogue::{
 };
 use phitwire::net::Generated;
 
-/// Generates tori from options.
 pub const GENERATOR: Generator = Generator {
     name: "t3e",
     about: "A three-dimensional torus of a Cray T3E, with a router and a processor at each node",
@@ -86,7 +85,8 @@ fn sizes(outline: &Outline) -> Vec<Given> {
     };
     let text = |[x, y, z]: [usize; 3]| format!("{x}x{y}x{z}");
     let is_joined = |size, partial| pairs(size, partial) == outline.joined;
-    // Include tori that lack links, since there are few of these sizes.
+    // Keep full tori whatever number of links is given: links may be missing, and there are few of
+    // these sizes.
     let whole = boxes(MOST_NODES, nodes).map(|size| Given::of([("size", text(size))]));
     let mut all: Vec<Given> = whole.collect();
     for rest in 1..nodes {

@@ -134,8 +134,8 @@ impl Reroutable for Torus {
 struct Rerouted {
     tables: Vec<RouterTables>,
     numbers: Vec<u16>,
-    /// Pairs of nodes, of which the second stands for its processor, without a path in the look-up
-    /// tables.
+    /// Pairs of nodes such that the look-up tables have no path from the first to the processor of
+    /// the second.
     unreached: BTreeSet<(u32, u32)>,
     /// By node: its part of the network, connected by working links.
     parts: Vec<u32>,

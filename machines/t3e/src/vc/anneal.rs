@@ -103,7 +103,7 @@ struct Entry {
     vc1: bool,
     /// The links that the entry's routes cross, once per level.
     crossings: Vec<Crossing>,
-    /// The part of the objective's change by a flip of the entry that does not depend on the links'
+    /// When the entry flips, the part of the objective's change that does not depend on the links'
     /// differences.
     own_weight: f64,
 }
@@ -114,7 +114,7 @@ struct Crossing {
     /// The link's index among those of all levels.
     link: usize,
     routes: f64,
-    /// Factor of the link's difference in a change of the objective.
+    /// Factor by which the link's difference enters a change of the objective.
     weight: f64,
 }
 

@@ -19,7 +19,7 @@ pub use balance::{Balance, Level};
 pub use ring::{NODES, Ring, RingError, UnidirectionalRing};
 pub use tables::{Entries, RingTables, VcTables};
 
-/// Effort of a search, where it differs from that for the machine's tables.
+/// Seed and effort of a search. By default they are those of the machine's tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tries {
     pub seed: u64,

@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(ring.is_minus(7, 1), Some(false));
         assert_eq!(ring.is_minus(1, 7), Some(true));
         assert_eq!((ring.is_minus(8, 1), ring.is_minus(1, 1)), (None, None));
-        // Both datelines may be one node: then - starts at a node that goes + at ties.
+        // Both datelines may be at one node: then - starts at a node that goes + at ties.
         let ring = Ring::new(&[0, 1, 2, 3], [2, 2]).expect("a ring");
         let routes: Vec<_> = ring
             .one_way(true)

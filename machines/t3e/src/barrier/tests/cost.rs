@@ -12,8 +12,8 @@ use super::network::{Network, Options, Report};
 use super::plan::{Plan, Role};
 use super::torus::Torus;
 
-/// Shape, clocks of a barrier, and clocks of the longest round trip: twice 10 + 3 or 6 per router
-/// between + 10, with at most two turns.
+/// Shape, clocks of a barrier, and clocks of the longest round trip. A trip in one direction takes
+/// 10 clocks at each end, and 3 at each router between, or 6 where the path turns (at most twice).
 const SIZES: [([u32; 3], u64, u64); 6] = [
     ([2, 2, 2], 38, 64),
     ([4, 4, 4], 56, 82),

@@ -60,7 +60,7 @@ pub struct Options {
     pub jitter: u64,
     /// Maximum time that a processor waits before its next action.
     pub skew: u64,
-    /// A port sends only in one of this many ticks.
+    /// A port sends in one out of this many ticks.
     pub slowness: u64,
     pub sabotage: Option<Sabotage>,
     /// Whether a fault that a router ignores ends the run.
@@ -95,7 +95,7 @@ pub struct Report {
     pub words: [u64; 4],
     /// Eurekas that routers dropped because they were repeated.
     pub repeats: u64,
-    /// Eurekas of which armed processors were notified.
+    /// Eureka notifications that reached armed processors.
     pub told_armed: u64,
     /// Maximum number of messages that waited for a child, and for the parent.
     pub longest: [u32; 2],
@@ -205,7 +205,7 @@ impl Network {
     /// Runs until all rounds are done, or a violation is found.
     pub fn run(mut self) -> Result<Report, Violation> {
         let mut quiet = 0;
-        // Within `patience` ticks a message moves and a processor acts.
+        // No message stands still, and no processor waits, for longer than `patience` ticks.
         let options = &self.options;
         let patience = 100
             + options.link

@@ -119,7 +119,7 @@ fn waits_on_8x16x16_are_bounded_past_saturation() {
 
 /// In a ring whose packets all change channels at one dateline, VC0 is a chain of full buffers, and
 /// each router gives half of the remaining rate to its own processor. A source n nodes from the end
-/// of the chain gets 2^-n of the rate and waits 2^n times as long, which is unfair but no
+/// of the chain gets 2^-n of the rate and waits 2^n times as long. This is unfair, but not
 /// starvation.
 #[test]
 fn shares_along_a_chain_of_full_buffers_halve() {

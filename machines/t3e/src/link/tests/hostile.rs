@@ -30,7 +30,7 @@ fn of(flits: &[Flit]) -> BurstPacket {
     BurstPacket(burst)
 }
 
-/// Bursts of individually valid flits in an invalid order.
+/// A burst of individually valid flits in a random order.
 fn some(rng: &mut Rng) -> BurstPacket {
     let mut burst = Burst::default();
     for at in 0..BURST_FLITS {
@@ -164,7 +164,7 @@ fn a_packet_that_another_one_interrupts_is_made_up_and_told_of() {
     assert_eq!(freed, 12);
 }
 
-/// A header without a free slot takes its packet with it.
+/// If a header has no free slot, the rest of its packet is discarded too.
 #[test]
 fn the_rest_of_a_packet_whose_header_had_no_place_is_discarded() {
     let mut buffer = FlitBuffer::new(Depths::PAPER);

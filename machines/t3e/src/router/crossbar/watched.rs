@@ -88,7 +88,7 @@ impl Crossbar {
         self.watch = Some(watch);
     }
 
-    /// Traces the header at the front of `vc` that leaves.
+    /// Traces the header at the front of `vc` as it leaves.
     #[cold]
     pub(super) fn watch_go(
         &mut self,

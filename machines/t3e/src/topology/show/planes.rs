@@ -33,7 +33,7 @@ pub(super) struct Style {
     pub(super) radius: u8,
     /// Position of a plane's title, its size, its colour, and its words for a partial plane.
     pub(super) title: (Point, f64, &'static str, &'static str),
-    /// Size of the names of X and Y.
+    /// Font size of the names of X and Y.
     pub(super) names: f64,
     /// Distance of the names of X below the upper edge.
     pub(super) across: f64,

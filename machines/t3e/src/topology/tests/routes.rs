@@ -178,7 +178,7 @@ fn nodes_without_a_way_are_mistakes() {
     assert!(kept.iter().all(|mistake| mistake.kind == K::Unreachable));
     let told = kept[0].to_string();
     assert!(told.contains("have no route to r"), "{told}");
-    // That is no mistake if the node is declared isolated.
+    // This is not a mistake if the node is declared isolated.
     let torus = broken("4x4x4", &["(1,1,1)"], 0);
     assert!(torus.check().is_empty());
 }

@@ -1,4 +1,4 @@
-//! Packets that move as a whole, with and without a cycle length.
+//! Packets that move as a whole, timed and untimed.
 
 use super::*;
 use phitwire::rng::Rng;
@@ -36,8 +36,8 @@ fn a_whole_packet_is_arbitrated_for_like_any_other() {
     }
 }
 
-/// With a cycle length, the header of a packet leaves in the same cycle as flit by flit, and the
-/// next header after the last flit.
+/// A timed packet's header leaves in the same cycle as with flits that move singly, and the next
+/// header after its last flit.
 #[test]
 fn whole_packets_take_the_times_of_their_flits() {
     for (to, out, wait) in [([3, 1, 1], X, 0), ([1, 3, 1], Y, 3)] {
@@ -121,9 +121,9 @@ fn every_grain_takes_the_same_ways() {
     }
 }
 
-/// Under load, packets meet others than flit by flit, and may take the other of their two channels.
-/// Still all of them leave complete and in order per channel, and about as many go straight through
-/// or adapt.
+/// Under load, packets meet different packets in each grain, and may take the other of their two
+/// channels. Still, all of them leave complete and in order per channel, and about as many go
+/// straight through or adapt.
 #[test]
 fn every_grain_carries_the_same_packets_under_load() {
     for seed in 0..20 {
