@@ -95,8 +95,8 @@ pub struct Home {
 }
 
 impl Home {
-    /// Moves the calling thread to the home core of its position. `None` if there is only one core,
-    /// or the kernel does not report the load.
+    /// Moves the calling thread to the home core for `place`. `None` if there is only one core, or
+    /// the kernel does not report the load.
     pub fn of(place: Place, now: Time) -> Option<Self> {
         let this = Pid::from_raw(0);
         let anywhere = sched_getaffinity(this).ok()?;

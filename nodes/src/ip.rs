@@ -30,7 +30,7 @@ pub struct Subnet {
 }
 
 impl Subnet {
-    /// Number of processors with an address: all but the first and the last are usable.
+    /// Number of processors with an address: all but the first and last addresses are usable.
     fn addresses(self) -> u32 {
         (u32::MAX >> self.prefix) - 1
     }

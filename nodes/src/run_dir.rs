@@ -255,7 +255,7 @@ impl LabDir {
         Ok(nodes)
     }
 
-    /// An identification of this lab that distinguishes it from later ones of the same name.
+    /// Identifies this incarnation of the lab, as opposed to later labs of the same name.
     ///
     /// # Errors
     /// When the lab does not exist.

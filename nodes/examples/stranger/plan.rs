@@ -1,4 +1,4 @@
-//! The ends of links, from the plan that `up.sh` leaves beside a lab's sockets.
+//! Link ends, read from the plan that `up.sh` writes next to a lab's sockets.
 
 use std::error::Error;
 use std::fs;
@@ -24,7 +24,7 @@ pub struct End {
     pub netns: PathBuf,
 }
 
-/// Both ends of each of `links`, in their order.
+/// Both ends of each link in `links`, in that order.
 pub fn ends(lab: &str, links: &[u16]) -> Result<Vec<End>, Box<dyn Error>> {
     let path = LabDir::new(lab)?.path().join("plan.tsv");
     let plan = fs::read_to_string(&path).map_err(|error| {

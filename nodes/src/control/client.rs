@@ -44,8 +44,8 @@ pub enum ClientError {
         overload()
     )]
     Silent,
-    /// The process took only part of a request, now or before: anything sent later on this
-    /// connection would be read as the rest of it.
+    /// The process has read only part of this or an earlier request: it would read anything sent
+    /// later on this connection as the rest of that request.
     #[error("the process stopped in the middle of reading a request; reconnect to continue")]
     HalfSent,
     #[error("the control connection failed: {0}")]
@@ -173,7 +173,7 @@ impl Client {
         self.stream.get_ref().set_write_timeout(Some(slice))
     }
 
-    /// The process at the other end, if the kernel reports it.
+    /// Id of the process at the other end, if the kernel reports it.
     pub fn process(&self) -> Option<u32> {
         let credentials = getsockopt(self.stream.get_ref(), PeerCredentials).ok()?;
         u32::try_from(credentials.pid()).ok().filter(|&pid| pid > 0)

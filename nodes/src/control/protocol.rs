@@ -16,7 +16,7 @@ use serde_json::Value;
 /// Longest line, request or reply, in bytes.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// Longest time for which a fault takes a port's receive clock away, in milliseconds.
+/// Longest time for which a fault may take away a port's receive clock, in milliseconds.
 pub const MAX_CLOCKLESS_MS: u64 = 60_000;
 
 /// A request to a process.
@@ -95,7 +95,7 @@ pub enum Request {
     /// Makes a router read or write a register of another one by a maintenance packet. The reply is
     /// `{"question": N}`.
     RemoteAsk {
-        /// The path there, as the machine's network gives it.
+        /// The path to that router, as the machine's network computes it.
         way: Vec<i8>,
         register: Register,
         /// The new value for a write; absent for a read.
@@ -146,7 +146,8 @@ pub enum Request {
         /// Milliseconds after which the router stops recording.
         hold_ms: u64,
     },
-    /// Makes a watching router keep only packets of one identity, which others would displace.
+    /// Makes a watching router keep only packets of one identity, so that others do not displace
+    /// them.
     Want {
         /// Identity of the packets to keep.
         identity: u64,

@@ -72,7 +72,7 @@ pub enum Code {
     NotUnderstood,
     /// The request, or its reply, is too long for a line.
     TooLong,
-    /// A NIC that was restarted cannot send yet; it soon can.
+    /// A restarted NIC cannot send yet, but will be able to soon.
     Early,
     /// A reason that this client does not know.
     #[serde(other)]

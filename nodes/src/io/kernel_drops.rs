@@ -103,8 +103,8 @@ fn for_each_drop(mut each: impl FnMut(&str, u64)) {
     }
 }
 
-/// Parses a line of `/proc/thread-self/net/dev`: a name, a colon, and first bytes, packets, errors
-/// and drops received.
+/// Parses a line of `/proc/thread-self/net/dev`: a name, a colon, then the received bytes, packets,
+/// errors and drops, followed by other columns.
 fn drops_of_line(line: &str) -> Option<(&str, u64)> {
     let (name, numbers) = line.split_once(':')?;
     let drops = numbers.split_whitespace().nth(3)?.parse().ok()?;

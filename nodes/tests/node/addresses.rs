@@ -40,7 +40,7 @@ impl FrameSink for Link {
     }
 }
 
-/// A port on `p0`, with all stations on the cable behind it.
+/// A port on `p0`, and the other end of its cable, where the test sends for all stations.
 struct Lab {
     port: Box<dyn Backend>,
     link: Link,
@@ -160,7 +160,7 @@ fn only_the_peer_is_answered(engine: IoEngine) {
         }
         lab.look_for_silence();
     }
-    // A pause of both decides nothing.
+    // Silence from both does not end the dispute.
     lab.look_for_silence();
     lab.comes(STRANGER, GOOD);
     assert_eq!(lab.sends_to(), EVERYBODY);

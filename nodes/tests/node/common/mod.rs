@@ -299,7 +299,7 @@ pub fn own_namespace() -> bool {
     }
 }
 
-/// Runs `test` on a separate thread of the same name; panics if it does.
+/// Runs `test` on a separate thread of the same name; panics if `test` does.
 pub fn aside<T: Send + 'static>(test: impl FnOnce() -> T + Send + 'static) -> T {
     let name = std::thread::current().name().unwrap_or("main").to_owned();
     let thread = std::thread::Builder::new().name(name).spawn(test).unwrap();
