@@ -75,7 +75,7 @@ pub enum CaptureError {
     Wait(io::Error),
 }
 
-/// Limits at which a capture ends by itself.
+/// Limits that end a capture.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Until {
     /// After this time.

@@ -1,5 +1,5 @@
-//! Trains of datagrams: segmentation offload keeps datagrams together between namespaces; a capture
-//! contains them separately.
+//! Splits trains of datagrams. Segmentation offload keeps datagrams together between namespaces; a
+//! capture contains them one by one.
 
 use phitwire_framing::carrier::frame::{
     ETHERTYPE, FABRIC_AT, LINK_AT, MAGIC_AT, MIN_BYTES, UDP_PORT,
@@ -51,7 +51,7 @@ pub fn for_each_datagram(message: &[u8], mut each: impl FnMut(&[u8], &[u8])) {
 }
 
 /// Length of each datagram of a train (the last may be shorter). The kernel does not report it; it
-/// is found from the headers of the frames, which belong to one link and begin alike.
+/// follows from the headers of the frames, which belong to one link and so begin alike.
 fn carriage(train: &[u8]) -> usize {
     let Some(begin) = train.get(..FABRIC_AT.end) else {
         return train.len();
@@ -61,7 +61,7 @@ fn carriage(train: &[u8]) -> usize {
             && frame[MAGIC_AT] == begin[MAGIC_AT]
             && frame[LINK_AT.start..FABRIC_AT.end] == begin[LINK_AT.start..]
     };
-    // At most half the train, which has at least two datagrams.
+    // Shorter than the train: its second datagram may be shorter than the first.
     let sizes = MIN_BYTES..train.len();
     sizes
         .clone()

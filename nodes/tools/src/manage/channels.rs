@@ -98,7 +98,7 @@ pub struct Loaded {
     pub interrupted: bool,
 }
 
-/// Options of loading tables.
+/// Options for loading tables.
 pub struct How<'a> {
     /// Why the tables cannot be checked; `None` if they can.
     pub doubt: Option<String>,

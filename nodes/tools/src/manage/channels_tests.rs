@@ -44,7 +44,7 @@ impl Registers for Lab {
     }
 }
 
-/// Options without signals.
+/// Options for a load that no signal interrupts.
 fn how(doubt: Option<String>, force: bool) -> How<'static> {
     let stop = &|| false;
     How { doubt, force, stop }

@@ -70,7 +70,6 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// An encoder that has written nothing.
     pub fn new(header: Header) -> Self {
         Self {
             state: State::new(&header),
@@ -137,7 +136,7 @@ impl Encoder {
         line
     }
 
-    /// The number of a text.
+    /// The number of a text; 0 if the text is empty, or the table of texts is full.
     fn text(&mut self, text: &str, line: &mut Line) -> i64 {
         if text.is_empty() {
             return 0;

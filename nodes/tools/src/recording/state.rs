@@ -182,8 +182,8 @@ impl State {
         Ok(())
     }
 
-    /// The line that leads from the initial state to this one. Lines that follow this state can
-    /// follow it.
+    /// The line that leads from the initial state to this one. Any line that may follow this state
+    /// may also follow that line.
     pub fn whole(&self) -> Line {
         Line {
             t: self.t,

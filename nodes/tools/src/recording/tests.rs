@@ -163,7 +163,7 @@ fn what_was_cut_off_is_read_up_to_the_cut() {
     assert!(most >= 4, "{most}");
 }
 
-/// The error of reading lines, compressed as they are.
+/// The error of reading these lines, compressed without validation.
 fn refusal(lines: &[String]) -> String {
     use std::io::Write as _;
     let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

@@ -97,7 +97,7 @@ impl Schema {
     pub fn text(&self) -> String {
         let mut rules = self.value.as_object().cloned().unwrap_or_default();
         let parts = rules.remove("$defs");
-        // The title repeats these.
+        // Remove the keys that the head of the document already has.
         for key in ["$schema", "title", "description"] {
             rules.remove(key);
         }

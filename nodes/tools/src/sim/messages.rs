@@ -86,7 +86,7 @@ impl From<&LatencyCounts> for LatencyNs {
     }
 }
 
-/// The result for people.
+/// The result as text.
 pub fn table(printed: &Printed) -> String {
     let Printed { about, rows, .. } = printed;
     let window = about.window.map(|window| format!(", window {window}"));

@@ -158,7 +158,7 @@ pub fn place(network: &dyn Network, nic: &str) -> miette::Result<Place> {
 /// The node of this name.
 ///
 /// # Errors
-/// If no NIC has the name; suggests the nearest one.
+/// If no node has the name; the error suggests the nearest one.
 pub fn find(network: &dyn Network, name: &str) -> miette::Result<NodeRef> {
     let nodes = network.nodes();
     let found = nodes.iter().find(|&&node| network.node_name(node) == name);

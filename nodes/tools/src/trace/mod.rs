@@ -124,7 +124,7 @@ pub struct StageTold {
     pub wait: Option<f64>,
 }
 
-/// The ends of a path in time.
+/// When a packet started and arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends {
     /// When the packet started.

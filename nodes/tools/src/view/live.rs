@@ -9,7 +9,7 @@ use crate::watch::{Chronicle, LabEvent, Sample, Sampler};
 
 /// Number of nodes up to which a lab's pipeline stages are in every sample.
 const MOST_ASKED: usize = 80;
-/// Interval, in samples, at which larger labs have pipeline stages.
+/// Interval, in samples, at which pipeline stages of larger labs are sampled.
 const SELDOM: u64 = 5;
 
 /// Longest time until a signal is noticed.

@@ -151,7 +151,7 @@ fn wrong_type(file: &ConfigFile, entry: &Entry, arg: &Arg) -> ConfigError {
     )
 }
 
-/// Checks the value of one option, whatever the others are.
+/// Checks the value of one option, regardless of the others.
 fn check(file: &ConfigFile, entry: &Entry, words: &[OsString]) -> Result<(), ConfigError> {
     let line = std::iter::once("sim".into()).chain(words.iter().cloned());
     match command().try_get_matches_from(line) {

@@ -23,9 +23,9 @@ use crate::trace::live;
 const BYTES: u32 = 8;
 /// Messages of each source, or collective operations, without `--count` and `--span-us`.
 const COUNT: u64 = 1_000;
-/// Time that links get to train.
+/// Time allowed for links to train.
 const TRAINING: Duration = Duration::from_ms(100);
-/// Longest run beyond its `--span-us`: longer than all timeouts of a NIC.
+/// How long a run may continue after its `--span-us`: longer than all timeouts of a NIC.
 const LIMIT: Duration = Duration::from_ms(10_000);
 
 /// Options of runs of NICs.

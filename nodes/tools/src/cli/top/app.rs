@@ -81,7 +81,7 @@ pub struct Target {
     pub peer: String,
 }
 
-/// An effect of a key other than on the screen.
+/// The effect of a key beyond the screen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     Quit,

@@ -85,7 +85,7 @@ pub fn run(args: &TopArgs) -> miette::Result<ExitCode> {
         .into_diagnostic()
         .wrap_err("cannot set up the terminal")?;
     let ended = watch(&mut terminal, app, &worker, &stop);
-    // Clear it, since tmux keeps the content of an alternate screen that has grown.
+    // Clear the screen, since tmux keeps the content of an alternate screen that has grown.
     let _ = terminal.clear();
     let restored = ratatui::try_restore();
     let code = ended?;
