@@ -31,7 +31,7 @@ const LONG_WAIT: Duration = Duration::from_micros(500);
 const AWAY: Duration = Duration::from_millis(200);
 const LONGEST_AWAY: Duration = Duration::from_secs(2);
 
-/// Time at home after which leaving again does not count as soon.
+/// Time at home after which the next departure starts again with the shortest time away.
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// Position of a node in a network order that keeps neighbours close.
@@ -368,7 +368,6 @@ mod tests {
         assert_eq!(stay.moves(at(ms), idle, SPAN), Some(true));
     }
 
-    /// The affinity of a thread depends on the load of its core and on the allowed cores.
     #[test]
     fn a_thread_that_waits_for_its_core_leaves_it() {
         let this = Pid::from_raw(0);

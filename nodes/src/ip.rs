@@ -100,7 +100,6 @@ counters! {
     }
 }
 
-/// Configuration of IP for a process.
 #[derive(Clone, Copy, Debug)]
 pub struct IpConfig {
     pub subnet: Subnet,
@@ -228,7 +227,7 @@ pub enum OpenError {
     #[error("the subnet has addresses for {addresses} NICs, but the network has {processors}")]
     Subnet {
         addresses: u32,
-        /// The number needed.
+        /// Number of NICs in the network.
         processors: u16,
     },
     #[error(

@@ -249,7 +249,7 @@ struct Process<'a> {
     /// Whether segmentation offload is wanted.
     offload: bool,
     started: Instant,
-    /// Throttled events. There are as many kinds as the node's events have variants, for each port.
+    /// Throttled events. For each port, there are as many kinds as events have variants.
     events: Throttle<EventKind, DeviceEvent>,
 }
 

@@ -19,7 +19,7 @@ struct Since<E> {
     last: Option<E>,
 }
 
-/// Events of type `E` by kind `K`. The choice of kinds bounds the memory used.
+/// Events of type `E` by kind `K`. The number of kinds bounds the memory used.
 #[derive(Debug)]
 pub struct Throttle<K, E> {
     kinds: HashMap<K, Since<E>>,

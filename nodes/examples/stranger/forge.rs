@@ -31,7 +31,6 @@ const DEAD: u8 = 4;
 /// CRC-32C, as defined in `docs/guide/src/wire-format.md`.
 static CHECK: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 
-/// Forges frames of one form.
 pub struct Forge {
     form: Form,
     rng: Rng,
@@ -42,7 +41,7 @@ pub struct Forge {
     session: Option<FrameHeader>,
     training: Option<Training>,
     out: Vec<u8>,
-    /// Frames made, by the kind of their defect.
+    /// Number of forged frames, by kind of defect.
     pub made: BTreeMap<&'static str, u64>,
 }
 

@@ -10,17 +10,13 @@ use phitwire_nodes::run_dir::LabDir;
 #[derive(Clone, Debug)]
 pub struct End {
     pub link: u16,
-    /// Node at this end.
     pub node: String,
-    /// Port of the node.
     pub port: u16,
-    /// Network interface of the port.
     pub interface: String,
     /// Node at the other end, which is attacked.
     pub peer: String,
-    /// Port of the attacked node.
     pub peer_port: u16,
-    /// Network namespace of the node at this end.
+    /// Network namespace of the node.
     pub netns: PathBuf,
 }
 

@@ -15,7 +15,6 @@ use crate::options::{Form, Options};
 use crate::plan::{End, ends};
 use crate::wire::{Hearing, MAX_MESSAGE_BYTES, Sender, Wire};
 
-/// Maximum number of bytes of a recording.
 const MOST_RECORDED_BYTES: usize = 64 << 20;
 /// Listens to whole messages, for attacks that must not miss many frames.
 const ALL: Hearing = Hearing {
@@ -63,7 +62,6 @@ impl Report {
             .all(|(_, sent)| sent.frames >= options.count)
     }
 
-    /// The report as one JSON object.
     pub fn json(&self, options: &Options) -> Value {
         let total = |of: fn(&Sent) -> u64| self.ends.iter().map(|(_, sent)| of(sent)).sum::<u64>();
         let ends: Vec<Value> = self

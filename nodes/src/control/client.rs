@@ -35,7 +35,7 @@ pub enum ClientError {
         lab: String,
         node: String,
         source: io::Error,
-        /// Names of the nodes that exist.
+        /// Text that lists the nodes of the lab, or says that it is not running.
         hint: String,
     },
     /// The process exists but does not reply: it is stopped, or the machine is overloaded.
@@ -57,7 +57,6 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// The refusal, if the error is one.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),

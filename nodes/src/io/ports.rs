@@ -70,8 +70,8 @@ impl Ports {
         }
     }
 
-    /// Sets the budget of a turn: frames are handed up until they reach `bytes` bytes, the last
-    /// frame whole.
+    /// Sets the budget of a turn: frames are handed up until they total `bytes` bytes, which the
+    /// last one may exceed.
     pub fn set_bytes_per_turn(&mut self, bytes: usize) {
         self.bytes_per_turn = bytes;
     }
@@ -81,7 +81,7 @@ impl Ports {
         Turn::new(self.bytes_per_turn)
     }
 
-    /// The counters of this process and of the kernel.
+    /// The counters of the engine, with the drops that the kernel counts.
     pub fn counters(&self) -> IoCounters {
         IoCounters {
             rx_dropped_socket_full: self.sockets.iter().map(PortSocket::dropped_when_full).sum(),

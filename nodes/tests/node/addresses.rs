@@ -74,7 +74,7 @@ impl Lab {
         }
     }
 
-    /// Delivers a frame.
+    /// Delivers a frame from this address.
     fn comes(&mut self, from: Address, what: u8) {
         let header = [EVERYBODY, from].concat();
         let message = [&header[..], &ETHERTYPE.to_be_bytes(), &[what; 60]].concat();

@@ -338,7 +338,7 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Joins `p0` and `p1` in the calling thread's namespace, and sets them up.
+/// Creates the pair `p0` and `p1` in the calling thread's namespace, and sets both up.
 pub fn join_interfaces() {
     ip("link add p0 type veth peer name p1");
     ip("link set p0 up");
@@ -347,7 +347,7 @@ pub fn join_interfaces() {
 }
 
 /// Waits until `p0` and `p1` can send: the kernel attaches their queues only after `ip` has
-/// returned, and drops what is sent before without an error.
+/// returned, and silently drops what is sent before.
 pub fn wait_until_interfaces_send() {
     for interface in ["p0", "p1"] {
         let show = format!("-oneline link show {interface}");

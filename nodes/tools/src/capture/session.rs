@@ -60,7 +60,7 @@ pub enum CaptureError {
         interface: String,
         source: io::Error,
     },
-    /// More directions than descriptors.
+    /// The directions need more descriptors than the limit allows.
     #[error(
         "capturing needs {needed} open files (one per link direction), but the limit is {limit}: \
          select fewer links with --link, or run `ulimit -n {needed}`"

@@ -113,7 +113,7 @@ pub fn run(args: ManageArgs) -> miette::Result<ExitCode> {
     }
 }
 
-/// The lab and its network, which must support rerouting.
+/// Opens the lab and its network, which must support rerouting.
 fn open(args: &LabArgs) -> miette::Result<(LabDir, Box<dyn Network>)> {
     let (lab, network) = running(args)?;
     if network.reroute().is_none() {
@@ -130,7 +130,7 @@ fn open(args: &LabArgs) -> miette::Result<(LabDir, Box<dyn Network>)> {
     Ok((lab, network))
 }
 
-/// The lab and its network.
+/// Opens the lab, which must be running, and its network.
 pub(super) fn running(args: &LabArgs) -> miette::Result<(LabDir, Box<dyn Network>)> {
     let lab = LabDir::new(&args.lab).map_err(|error| miette!("{error}"))?;
     let file = match &args.topology {

@@ -129,7 +129,7 @@ pub struct Tool {
     pub about: &'static str,
     /// Arguments of the tool, for completions and manuals.
     pub command: fn() -> clap::Command,
-    /// Its outputs with `--json`.
+    /// The tool's outputs with `--json`.
     pub outputs: &'static [Output],
     /// Runs the tool; the first argument is its name.
     pub main: fn(Vec<OsString>) -> ExitCode,

@@ -1,4 +1,4 @@
-//! Virtual channel tables, loaded into a running lab.
+//! Loads virtual channel tables into a running lab.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Stalled routers behind real sockets.
+//! Tests with stalled routers behind real sockets.
 
 use std::fs::{DirBuilder, create_dir, hard_link, read_dir, rename};
 use std::os::unix::fs::DirBuilderExt;

@@ -1,4 +1,4 @@
-//! The encoder of moments as lines.
+//! Encodes moments as lines.
 
 use std::collections::BTreeMap;
 

@@ -218,7 +218,7 @@ impl Header {
         }
     }
 
-    /// Number of numbers before any node has reported its stages.
+    /// How many numbers there are before any node has reported its stages.
     pub fn numbers(&self) -> usize {
         2 * self.links.len() * END_FIELDS + self.nodes.len() * NODE_FIELDS
     }

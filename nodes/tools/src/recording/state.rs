@@ -50,7 +50,7 @@ pub struct PlacedStages {
 }
 
 impl PlacedStages {
-    /// Number of numbers of the stages.
+    /// How many numbers the stages have.
     pub fn numbers(&self) -> usize {
         let of = |stage: &Stage| 1 + stage.places.len() * stage.channels.len();
         self.stages.iter().map(of).sum()

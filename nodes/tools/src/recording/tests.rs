@@ -1,4 +1,4 @@
-//! Recordings, written and read: whole, truncated and hostile.
+//! Tests of recordings, written and read: whole, truncated and hostile.
 
 use phitwire::device::PipelineReport;
 use phitwire::device::pipeline::Stage;

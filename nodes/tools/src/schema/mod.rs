@@ -32,7 +32,7 @@ pub struct Schema {
     value: Value,
 }
 
-/// A schema in printed order, which begins with its subject.
+/// A schema with its keys in the order of the output, the subject first.
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(rename = "$schema")]

@@ -106,7 +106,7 @@ pub struct LeastServed {
 pub struct Measured {
     /// The requested load.
     pub load: Load,
-    /// The compared option, where several values of one are compared.
+    /// The value of the compared option, if several values are compared.
     pub routing: Option<&'static str>,
     pub cycle: Duration,
     /// Runs of the seeds, at least one.

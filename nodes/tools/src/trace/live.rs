@@ -30,7 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(1);
 /// Interval of attempts to send from a NIC that cannot send yet.
 const EARLY: Duration = Duration::from_millis(20);
-/// Maximum duration of these attempts: some periods of a NIC with ordinary timeouts.
+/// Maximum duration of these attempts: several times the wait of a restarted NIC with ordinary
+/// timeouts.
 const MOST_EARLY: Duration = Duration::from_secs(30);
 /// Tolerated error of the offset between two processes' clocks, in picoseconds: a process may be
 /// interrupted between reading two clocks.

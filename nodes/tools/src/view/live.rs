@@ -26,7 +26,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// The lab of a sampler, before the first sample.
+    /// The view of a sampler's lab, before the first sample.
     pub fn new(sampler: &Sampler, begin_ms: u64) -> Self {
         let header = header_of(sampler.network(), sampler.lab(), begin_ms);
         Self {

@@ -1,4 +1,4 @@
-//! A chapter, from Markdown to HTML.
+//! Converts a chapter from Markdown to HTML.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -35,7 +35,7 @@ pub fn with_config(arguments: Vec<OsString>) -> miette::Result<Vec<OsString>> {
         let arg = arg.required(false).requires(Resettable::<Id>::Reset);
         arg.conflicts_with(Resettable::<Id>::Reset)
     };
-    // Leave a wrong command line, and --help, to the parser of all commands.
+    // Leave an invalid command line, and --help, to the parser of all commands.
     let parsed = command()
         .mut_args(free)
         .try_get_matches_from(&arguments[1..]);

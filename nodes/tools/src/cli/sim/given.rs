@@ -120,7 +120,7 @@ fn typed(text: &str) -> Value {
 }
 
 impl GivenOptions {
-    /// Whether an option has its value from the command line.
+    /// Whether the option is on the command line.
     pub(super) fn has(&self, name: &str) -> bool {
         let mut all = self.0.iter();
         all.any(|own| own.name == name && own.is_given)
@@ -154,7 +154,7 @@ impl GivenOptions {
             .collect()
     }
 
-    /// The options common to all curves. Compared modes name their own.
+    /// The options that all curves share, without the compared ones, which the curves name.
     pub(super) fn chosen(&self, all: &[Measured]) -> String {
         let is_mode = |value: &String| {
             let names = all.iter().filter_map(|measured| measured.routing);

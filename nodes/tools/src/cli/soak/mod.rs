@@ -169,8 +169,8 @@ impl SoakArgs {
         self.whole_case(family, seed).reduced(&reduction(self))
     }
 
-    /// The highest index to keep, and the largest number of harms of a case, if no case has that
-    /// index. Checks only the first thousand seeds.
+    /// Checks `--keep-harms` against the first thousand seeds. If no case has the highest index,
+    /// returns that index and the largest number of harms of a case.
     fn unknown_harm(&self) -> Option<(usize, usize)> {
         let wanted = *self.keep_harms.as_ref()?.0.iter().max()?;
         let mut most = 0;

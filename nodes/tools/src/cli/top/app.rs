@@ -81,7 +81,7 @@ pub struct Target {
     pub peer: String,
 }
 
-/// The effect of a key beyond the screen.
+/// An action that a key requests, beyond changing the screen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     Quit,

@@ -2,8 +2,8 @@
 //!
 //! - [`worker`] samples the lab in its own thread;
 //! - [`app`] holds the content of the screen and handles keys;
-//! - [`rows`] are its lists, [`draw`] and [`detail`] draw them;
-//! - [`faults`] are the faults that can be injected by hand;
+//! - [`rows`] has the lists of links, nodes and events; [`draw`] and [`detail`] draw them;
+//! - [`faults`] lists the faults that can be injected by hand;
 //! - [`plain`] prints one sample without a terminal.
 
 mod app;
