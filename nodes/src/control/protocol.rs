@@ -201,7 +201,7 @@ pub struct NodeInfo {
     /// Number of barrier units, if the NIC has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub barrier_units: Option<u8>,
-    /// The family of the machine, unless it is the first one.
+    /// The machine's family, if the node reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
 }
@@ -388,8 +388,8 @@ pub struct LinkReport {
     pub rx_lanes: u32,
     /// Lanes in use for sending.
     pub tx_lanes: u32,
-    /// Milliseconds since the last accepted data frame. An idle link sends no data frames, so there
-    /// it grows without meaning.
+    /// Milliseconds since the last accepted data frame. On an idle link, which sends no data
+    /// frames, the value says nothing.
     #[serde(default)]
     pub heard_ms: Option<u64>,
     /// Packets, or sets of flits, resent.

@@ -36,7 +36,7 @@ const MOST_PARTS: usize = 16;
 const PAGES_WRITTEN: usize = 32;
 
 /// A program's address space. A pidfd identifies the process, so that a later process with the same
-/// id is not taken for it.
+/// id is not mistaken for it.
 #[derive(Debug)]
 pub(super) struct AddressSpace {
     pid: Pid,

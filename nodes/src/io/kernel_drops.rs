@@ -4,7 +4,7 @@
 //! or was suspended. The kernel counts these per socket, in *messages*. A train of frames that
 //! arrives in one piece, as segmentation offload sends them over UDP, is one message of an unknown
 //! number of frames. The kernel's counts have 32 bits, and those of an interface restart with a new
-//! interface, so both are read now and then and summed here.
+//! interface, so both are read periodically and summed here.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

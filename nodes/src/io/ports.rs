@@ -221,7 +221,7 @@ impl Ports {
     }
 
     /// Handles a message that the kernel rejected: resends its frames one by one if segmentation
-    /// may be the cause, else counts them as dropped.
+    /// may be the cause, otherwise counts them as dropped.
     pub(super) fn not_sent(&mut self, message: Message, errno: Errno) {
         let segmented = message.frames > 1;
         if segmented && matches!(errno, Errno::EIO | Errno::EINVAL | Errno::EOPNOTSUPP) {

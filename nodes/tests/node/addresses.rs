@@ -151,7 +151,7 @@ fn only_the_peer_is_answered(engine: IoEngine) {
         lab.comes(PEER, GOOD);
         lab.look_for_silence();
     }
-    // The stranger replays copies while the peer sends now and then.
+    // The stranger replays copies while the peer sends occasionally.
     for look in 0..3 * LOOKS {
         lab.comes(STRANGER, GOOD);
         assert_eq!(lab.sends_to(), EVERYBODY, "look {look}");

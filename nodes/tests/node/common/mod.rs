@@ -46,7 +46,7 @@ impl ToyPort {
     }
 }
 
-/// Length in bytes of frame `number`: mostly full frames, now and then a short one.
+/// Length in bytes of frame `number`: mostly full frames, every seventh a shorter one.
 fn length(number: u64, limit: usize) -> usize {
     if number % 7 == 6 {
         17 + (number as usize * 131) % (limit - 17)

@@ -207,7 +207,7 @@ impl Capture {
         &self.heard
     }
 
-    /// The beginning of the file.
+    /// The blocks at the beginning of the file.
     pub fn head(&self) -> Vec<u8> {
         let mut head = Vec::new();
         pcapng::section(&mut head);

@@ -51,7 +51,7 @@ pub fn for_each_datagram(message: &[u8], mut each: impl FnMut(&[u8], &[u8])) {
 }
 
 /// Length of each datagram of a train (the last may be shorter). The kernel does not report it; it
-/// follows from the headers of the frames, which belong to one link and so begin alike.
+/// follows from the headers of the frames, which belong to one link and so begin the same way.
 fn carriage(train: &[u8]) -> usize {
     let Some(begin) = train.get(..FABRIC_AT.end) else {
         return train.len();

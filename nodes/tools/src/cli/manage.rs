@@ -217,7 +217,7 @@ fn once(args: &LabArgs, mut manager: Manager<'_>, dry_run: bool) -> miette::Resu
 pub(super) struct PrintedReport<'a> {
     #[serde(flatten)]
     report: &'a Report,
-    /// When the report was made, in UTC; of several reports only.
+    /// When the report was made, in UTC; absent if it is the only report.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     time: Option<String>,

@@ -192,7 +192,7 @@ impl Encoder {
 
 const MOST_TEXTS: usize = 4_096;
 
-/// Masks numbers that change with time: digits that stand alone before a unit of time.
+/// Masks numbers that change with time: those that precede a unit of time.
 fn steady(text: &str) -> String {
     let mut words: Vec<&str> = text.split(' ').collect();
     for at in 1..words.len() {

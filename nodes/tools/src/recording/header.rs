@@ -19,7 +19,7 @@ const MOST_DRAWING: usize = 16 << 20;
 pub enum EndField {
     /// The link state, a text.
     State,
-    /// 1 if packets flow, else 0.
+    /// 1 if packets flow, otherwise 0.
     Up,
     /// Number of lanes in use for receiving.
     RxLanes,

@@ -36,7 +36,7 @@ fn moments(header: &Header) -> Vec<Moment> {
                 let stages = vec![stage];
                 NodeMoment {
                     silent: (node == 1 && step == 2).then(|| "it is stopped".to_owned()),
-                    // Stages are requested only now and then.
+                    // Stages are requested only in every second moment.
                     pipeline: (step % 2 == 0).then_some(PipelineReport { stages }),
                     ..NodeMoment::default()
                 }

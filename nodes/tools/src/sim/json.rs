@@ -35,7 +35,7 @@ pub struct Common {
     pub message_bytes: u8,
     /// Whether requests are answered, and measured until the answer arrives.
     pub request_reply: bool,
-    /// When sources create packets.
+    /// Arrival process of packets.
     pub process: Process,
     /// The injected faults.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -46,14 +46,14 @@ pub struct Common {
     pub machine: Map<String, Value>,
 }
 
-/// A measured point: the first seed in full, all seeds in short.
+/// A measured point: the first seed in full, all seeds in brief.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Point {
     #[serde(flatten)]
     common: Common,
     /// The requested load, as a fraction of a port's rate.
     load: f64,
-    /// Nanoseconds of a cycle.
+    /// Length of a cycle in nanoseconds.
     cycle_ns: f64,
     /// State of the network in the measurement.
     state: StateName,
@@ -92,7 +92,7 @@ pub struct Point {
     latency_cycles: LatencyCycles,
     /// Packets whose latencies were measured.
     packets_measured: u64,
-    /// Mean routers that a packet passed; with replies, the return path is included.
+    /// Mean number of routers that a packet passed; with replies, the return path is included.
     hops_mean: f64,
     /// Packets that arrived in the whole run.
     packets: u64,
@@ -117,11 +117,11 @@ pub struct Point {
     fairness: Fairness,
     /// Violations that the checkers found: none in a correct run.
     violations: Vec<String>,
-    /// Mean links of each kind that a phit passed, where routers choose between paths.
+    /// Mean number of links of each kind that a phit passed, where routers choose between paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BTreeMap<&'static str, f64>")]
     hops_by_kind: Option<BTreeMap<&'static str, f64>>,
-    /// The work of links that carry frames.
+    /// Statistics of links that carry frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "EncodedLinks")]
     encoded_links: Option<EncodedLinks>,
@@ -200,7 +200,7 @@ fn stage(&(name, of): &(&'static str, StageUse)) -> (String, StageUse) {
     (name.replace(' ', "_"), of)
 }
 
-/// The work of links that carry frames.
+/// Statistics of links that carry frames.
 #[derive(Debug, Serialize, JsonSchema)]
 struct EncodedLinks {
     /// Packets resent.
@@ -213,12 +213,12 @@ struct EncodedLinks {
     frames_lost: u64,
 }
 
-/// Estimates over several seeds, and each of them in short.
+/// Estimates over several seeds, and each of them in brief.
 #[derive(Debug, Serialize, JsonSchema)]
 struct AllSeeds {
     #[serde(flatten)]
     over: OverSeeds,
-    /// Each seed in short.
+    /// Each seed in brief.
     each: Vec<Seed>,
 }
 

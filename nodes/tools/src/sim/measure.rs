@@ -106,7 +106,7 @@ pub struct LeastServed {
 pub struct Measured {
     /// The requested load.
     pub load: Load,
-    /// The value of the compared option, if several values are compared.
+    /// The values of the compared options, if several are compared.
     pub routing: Option<&'static str>,
     pub cycle: Duration,
     /// Runs of the seeds, at least one.

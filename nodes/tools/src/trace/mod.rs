@@ -91,7 +91,7 @@ pub struct HopTold {
     pub in_port: u8,
     /// Virtual channel on which the packet arrived.
     pub in_vc: u8,
-    /// Phits or flits of the packet, if its header says.
+    /// Length of the packet in phits or flits, if its header contains it.
     pub units: Option<u8>,
     /// When its header arrived.
     pub arrived: Option<f64>,
@@ -107,7 +107,8 @@ pub struct HopTold {
     pub out_vc: Option<u8>,
     /// The next hop: `NODE:PORT`.
     pub next: Option<String>,
-    /// Resends of that port's link until all before was acknowledged.
+    /// Units that the output link resent since then, until everything sent was acknowledged or
+    /// until now.
     pub resent: Option<u64>,
 }
 

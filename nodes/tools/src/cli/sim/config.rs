@@ -107,7 +107,7 @@ fn words_of(file: &ConfigFile, entry: &Entry) -> Result<Vec<OsString>, ConfigErr
             written(std::slice::from_ref(word))
         }
         (Setting::List(words), ArgAction::Append) => written(words),
-        // Options with one value that is a list accept it with commas.
+        // An option whose single value is a list takes it with commas.
         (Setting::List(words), ArgAction::Set) if name != TOPOLOGY => written(&[words.join(",")]),
         _ => return Err(wrong_type(file, entry, arg)),
     };
