@@ -89,7 +89,7 @@ pub struct Home {
     /// The kernel's record of how long the thread ran and waited for a core.
     schedstat: File,
     looked: Time,
-    /// Contents of `schedstat` at that time.
+    /// Contents of `schedstat` at the time `looked`.
     told: Shares,
     stay: Stay,
 }

@@ -397,7 +397,6 @@ impl Process<'_> {
         Ok(())
     }
 
-    /// Updates the state of the interfaces.
     fn update_wires(&mut self) {
         let Driver { node, backend, .. } = &mut self.driver;
         self.wires

@@ -289,8 +289,8 @@ impl Client {
         !self.unfinished && peeked.is_ok_and(|bytes| bytes > 0)
     }
 
-    /// Reads, handles and writes. Returns the number of requests handled, and whether to keep the
-    /// client.
+    /// Reads requests, handles them and writes replies. Returns the number of requests handled, and
+    /// whether to keep the client.
     fn serve(
         &mut self,
         answer: &mut impl FnMut(ClientId, Request) -> Result<serde_json::Value, Refusal>,

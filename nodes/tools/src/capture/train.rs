@@ -44,7 +44,7 @@ pub fn for_each_datagram(message: &[u8], mut each: impl FnMut(&[u8], &[u8])) {
         own[24..26].copy_from_slice(&sum.to_be_bytes());
         let udp_bytes = ip_bytes - IP_BYTES as u16;
         own[38..40].copy_from_slice(&udp_bytes.to_be_bytes());
-        // Clear the checksum: the kernel left that of the train to the device.
+        // Clear the checksum, which the kernel left to the device. Zero means that there is none.
         own[40..42].fill(0);
         each(&own, frame);
     }

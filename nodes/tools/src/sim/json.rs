@@ -55,7 +55,7 @@ pub struct Point {
     load: f64,
     /// Length of a cycle in nanoseconds.
     cycle_ns: f64,
-    /// State of the network in the measurement.
+    /// State of the network during the measurement.
     state: StateName,
     /// Why the measurement is unsettled; null if it is not.
     unsettled_because: Option<&'static str>,
@@ -79,16 +79,16 @@ pub struct Point {
     measure_cycles: u64,
     /// Whether the warm-up ended because latency and accepted load settled, or had a fixed length.
     converged: bool,
-    /// Phits per cycle and terminal of packets born in the measurement.
+    /// Phits per cycle and terminal of packets created during the measurement.
     offered_load: f64,
-    /// Phits per cycle and terminal that arrived in the measurement.
+    /// Phits per cycle and terminal that arrived during the measurement.
     accepted_load: f64,
     /// The highest load at which every source can be served; null if that is not computed.
     bound: Option<f64>,
     /// Whether the network could not accept the offered load.
     saturated: bool,
     /// Latencies in cycles; null where no packet was measured. For a saturated network, of the
-    /// packets that arrived in the measurement.
+    /// packets that arrived during the measurement.
     latency_cycles: LatencyCycles,
     /// Packets whose latencies were measured.
     packets_measured: u64,
@@ -108,7 +108,7 @@ pub struct Point {
     peak_resident_bytes: u64,
     /// Fill level of the routers' buffers, by stage of the machine's pipeline.
     stages: BTreeMap<String, StageUse>,
-    /// Packets born but unsent when the measurement ended, per terminal.
+    /// Packets created but not sent when the measurement ended, per terminal.
     source_backlog_packets: f64,
     /// Load of the links by kind, as fractions of their phit rate: `injection`, `ejection` and the
     /// machine's kinds.
@@ -139,7 +139,7 @@ pub struct Point {
     pub traces: Option<Vec<Trace>>,
 }
 
-/// The state of a network in the measurement.
+/// The state of a network during the measurement.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum StateName {
@@ -237,7 +237,7 @@ struct Seed {
     offered_load: f64,
     /// Accepted load.
     accepted_load: f64,
-    /// State of the network in the measurement.
+    /// State of the network during the measurement.
     state: StateName,
     /// Latencies in cycles; null where no packet was measured.
     latency_cycles: LatencyCycles,

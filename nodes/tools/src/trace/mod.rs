@@ -40,7 +40,7 @@ pub struct Trace {
     pub version: u32,
     /// `lab NAME` or `sim TOPOLOGY`.
     pub source: String,
-    /// The unit of all times, which count from when the packet was sent or born.
+    /// The unit of all times, which count from when the packet was sent or created.
     pub unit: Unit,
     /// The sending NIC.
     pub from: String,
@@ -121,7 +121,7 @@ pub struct StageTold {
     pub left: f64,
     /// Time in the stage; null if the arrival is unknown.
     pub time: Option<f64>,
-    /// Part of that time that the packet waited for others.
+    /// Part of that time during which the packet waited for others.
     pub wait: Option<f64>,
 }
 
@@ -144,7 +144,7 @@ pub struct Teller<'a> {
     /// The records of the routers.
     pub seen: &'a Sightings,
     pub unit: Unit,
-    /// When the packet was sent or born.
+    /// When the packet was sent or created.
     pub zero_ps: u64,
 }
 
