@@ -16,7 +16,6 @@ impl Clock {
         }
     }
 
-    /// The current time; one nanosecond is one real nanosecond.
     pub fn now(&self) -> Time {
         Time::from_ns(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }

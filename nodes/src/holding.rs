@@ -1,4 +1,4 @@
-//! Claims of a NIC for runs: one measurement at a time.
+//! Claims on a NIC, so that only one measurement runs at a time.
 //!
 //! A tool claims each participating NIC before it starts anything, and keeps the claiming
 //! connection open. Until it closes, no other client can start a run that uses the NIC as source or
@@ -57,7 +57,7 @@ fn going_on(device: &dyn Device) -> impl Iterator<Item = Course> + use<> {
     both.filter(|course| course.phase != RunPhase::Done)
 }
 
-/// The refusal for a run unknown to this process.
+/// Adds the code for an unknown run to the refusal, if the node is a NIC.
 pub(crate) fn unknown_run(kind: Kind, refusal: Refusal) -> Refusal {
     Refusal {
         code: (kind == Kind::Nic).then_some(Code::UnknownRun),

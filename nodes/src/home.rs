@@ -31,7 +31,7 @@ const LONG_WAIT: Duration = Duration::from_micros(500);
 const AWAY: Duration = Duration::from_millis(200);
 const LONGEST_AWAY: Duration = Duration::from_secs(2);
 
-/// Time at home after which leaving again does not count as soon.
+/// Time at home after which the next departure starts again with the shortest time away.
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// Position of a node in a network order that keeps neighbours close.
@@ -89,14 +89,14 @@ pub struct Home {
     /// The kernel's record of how long the thread ran and waited for a core.
     schedstat: File,
     looked: Time,
-    /// Contents of `schedstat` at that time.
+    /// Contents of `schedstat` at the time `looked`.
     told: Shares,
     stay: Stay,
 }
 
 impl Home {
-    /// Moves the calling thread to the home core of its position. `None` if there is only one core,
-    /// or the kernel does not report the load.
+    /// Moves the calling thread to the home core for `place`. `None` if there is only one core, or
+    /// the kernel does not report the load.
     pub fn of(place: Place, now: Time) -> Option<Self> {
         let this = Pid::from_raw(0);
         let anywhere = sched_getaffinity(this).ok()?;
@@ -368,7 +368,6 @@ mod tests {
         assert_eq!(stay.moves(at(ms), idle, SPAN), Some(true));
     }
 
-    /// The affinity of a thread depends on the load of its core and on the allowed cores.
     #[test]
     fn a_thread_that_waits_for_its_core_leaves_it() {
         let this = Pid::from_raw(0);

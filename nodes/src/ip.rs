@@ -30,7 +30,7 @@ pub struct Subnet {
 }
 
 impl Subnet {
-    /// Number of processors with an address: all but the first and the last are usable.
+    /// Number of processors with an address: all but the first and last addresses are usable.
     fn addresses(self) -> u32 {
         (u32::MAX >> self.prefix) - 1
     }
@@ -100,7 +100,6 @@ counters! {
     }
 }
 
-/// Configuration of IP for a process.
 #[derive(Clone, Copy, Debug)]
 pub struct IpConfig {
     pub subnet: Subnet,
@@ -228,7 +227,7 @@ pub enum OpenError {
     #[error("the subnet has addresses for {addresses} NICs, but the network has {processors}")]
     Subnet {
         addresses: u32,
-        /// The number needed.
+        /// Number of NICs in the network.
         processors: u16,
     },
     #[error(

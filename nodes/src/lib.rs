@@ -4,8 +4,8 @@
 //! crate adds all three and makes each of them a process:
 //!
 //! - [`process`] runs one node from start to end: it opens the ports, drives the node, serves its
-//!   sockets and drains it before it exits; [`stop`] turns SIGINT and SIGTERM into a request to
-//!   stop, and [`clock`] supplies the node's time;
+//!   sockets and drains it before it exits; [`stop`] turns SIGINT, SIGTERM and SIGHUP into a
+//!   request to stop, and [`clock`] supplies the node's time;
 //! - [`driver`] is the event loop: receive, work, send, sleep until a frame or a deadline; [`home`]
 //!   keeps the process on one core while it has little to do;
 //! - [`live_device`] is a node with the additions of a process: lane [`noise`], the reasons why

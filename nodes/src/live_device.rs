@@ -28,7 +28,7 @@ pub struct LiveDevice {
     wires: Vec<Option<(&'static str, String)>>,
     /// Bit mask of the ports behind which a queueing discipline delays or drops frames.
     impaired: u64,
-    /// Number of faults made on each port.
+    /// Number of faults injected, by port and kind.
     faults: BTreeMap<(PortId, &'static str), u64>,
     /// Time at which a quiesced router resumes without a release.
     held_until: Option<Time>,
@@ -37,7 +37,7 @@ pub struct LiveDevice {
 }
 
 impl LiveDevice {
-    /// `device` on clean cables. `seed` is for the noise of later faults.
+    /// A node without noise. `seed` is for noise that is injected later.
     pub fn new(device: Box<dyn Device>, seed: u64) -> Self {
         let ports = device.ports();
         assert!(ports <= MAX_PORTS, "masks of ports have {MAX_PORTS} bits");
@@ -127,7 +127,7 @@ impl LiveDevice {
                 let per_bit = parse_rate(rate).map_err(Failure::Noise)?;
                 let fault = LinkFault::LaneNoise { lane, per_bit };
                 return match self.device.link_fault(now, port, fault) {
-                    // The device does not support this fault, so make it on the cable.
+                    // The device does not support this fault, so inject it on the cable.
                     Err(DeviceError::NoSuchFault { .. }) => {
                         let noise = self.noise.set((port, layout), lane, per_bit);
                         noise.map_err(Failure::Noise)

@@ -7,8 +7,8 @@ use phitwire_framing::carrier::lane_layout::LaneLayout;
 
 /// The noise on a node's cables, by lane, in the sending direction.
 ///
-/// It is applied between the node and the wire; the node and its link control blocks do not know of
-/// it.
+/// It is applied between the node and the wire, without the knowledge of the node and its link
+/// control blocks.
 #[derive(Debug)]
 pub struct Noise {
     ports: Vec<Vec<Option<LaneNoise>>>,
@@ -20,7 +20,7 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// Clean cables. `seed` is for later noise.
+    /// No noise at first. `seed` is for noise that is set later.
     pub fn new(seed: u64) -> Self {
         Self {
             ports: Vec::new(),
@@ -86,7 +86,7 @@ impl Noise {
     }
 }
 
-/// Reads `1/1000`, `0.001`, `0.1%`, `1e-3` or `0`.
+/// Parses `1/1000`, `0.001`, `0.1%`, `1e-3` or `0`.
 ///
 /// # Errors
 /// When the text has another form, or is not between 0 and 1.

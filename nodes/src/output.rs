@@ -70,7 +70,7 @@ pub fn complain(line: &str) {
     let _ = forgive(io::stderr().lock(), &format!("{line}\n"));
 }
 
-/// Limit of a report, in bytes: more than the report of all mistakes of a description takes.
+/// Size limit of a report, in bytes. Even a report of every mistake in a description is shorter.
 const MOST_REPORT: usize = 128 << 10;
 
 /// A report as drawn by `miette`, without colours and cut to a readable length. Terminal control

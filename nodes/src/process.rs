@@ -249,7 +249,7 @@ struct Process<'a> {
     /// Whether segmentation offload is wanted.
     offload: bool,
     started: Instant,
-    /// Throttled events. There are as many kinds as the node's events have variants, for each port.
+    /// Throttled events. For each port, there are as many kinds as events have variants.
     events: Throttle<EventKind, DeviceEvent>,
 }
 
@@ -397,7 +397,6 @@ impl Process<'_> {
         Ok(())
     }
 
-    /// Updates the state of the interfaces.
     fn update_wires(&mut self) {
         let Driver { node, backend, .. } = &mut self.driver;
         self.wires

@@ -54,11 +54,7 @@ pub enum RunDirError {
         why: NotOurs,
     },
     #[error("{path}: {source}")]
-    Io {
-        /// Path of the file or directory.
-        path: PathBuf,
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 /// Why other users could have put files into a directory.
@@ -255,7 +251,7 @@ impl LabDir {
         Ok(nodes)
     }
 
-    /// An identification of this lab that distinguishes it from later ones of the same name.
+    /// Identifies this incarnation of the lab, as opposed to later labs of the same name.
     ///
     /// # Errors
     /// When the lab does not exist.
@@ -321,8 +317,8 @@ fn make(directory: &Path) -> io::Result<()> {
 }
 
 /// Opens and locks the pid file in the lab's directory, which is created if missing. A process that
-/// exits removes its pid file, and the directory if that is then empty, so check that the locked
-/// file is still the one at this path.
+/// exits removes its pid file, and the directory if that is then empty. So the locked file is used
+/// only if it is still the one at this path.
 fn lock(directory: &Path, path: &Path) -> Result<File, TryLockError> {
     loop {
         make(directory).map_err(TryLockError::Error)?;

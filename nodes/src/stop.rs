@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM as a flag, with a descriptor that wakes the event loop.
+//! SIGINT, SIGTERM and SIGHUP as a flag, with a descriptor that wakes the event loop.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -60,7 +60,8 @@ impl Stop {
         let _ = self.shared.wake.write(1);
     }
 
-    /// How often the flag was raised: once to drain first, more often to end at once.
+    /// How often the flag was raised. After one request the process drains; after more it ends at
+    /// once.
     pub fn requests(&self) -> u32 {
         self.shared.requests.load(Ordering::SeqCst)
     }

@@ -19,7 +19,7 @@ struct Since<E> {
     last: Option<E>,
 }
 
-/// Events of type `E` by kind `K`. The choice of kinds bounds the memory used.
+/// Events of type `E` by kind `K`. The number of kinds bounds the memory used.
 #[derive(Debug)]
 pub struct Throttle<K, E> {
     kinds: HashMap<K, Since<E>>,
@@ -35,7 +35,8 @@ impl<K: Eq + Hash, E> Throttle<K, E> {
         }
     }
 
-    /// Passes `event` to `write` if it is the first of its kind within a second, else stores it.
+    /// Passes `event` to `write` if it is the first of its kind within a second, otherwise stores
+    /// it.
     pub fn note(&mut self, now: Instant, kind: K, event: E, write: impl FnOnce(&E, u64)) {
         let next = self.next.get_or_insert(now + INTERVAL);
         *next = (*next).min(now + INTERVAL);

@@ -161,7 +161,7 @@ impl Wires {
             .fold(0, |mask, of| mask | 1 << of.port)
     }
 
-    /// Logs frames that the kernel rejects, queries its drops now and then, and writes due lines.
+    /// Logs frames that the kernel rejects, periodically queries its drops, and writes due lines.
     /// Returns whether [`update`](Self::update) should be called although nothing is readable.
     pub fn look(&mut self, backend: &mut dyn Backend) -> bool {
         let now = Instant::now();

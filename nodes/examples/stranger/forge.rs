@@ -1,4 +1,4 @@
-//! Frames that no peer would send, made from frames that pass.
+//! Forges frames that no peer would send, from the frames seen on the wire.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,7 +31,6 @@ const DEAD: u8 = 4;
 /// CRC-32C, as defined in `docs/guide/src/wire-format.md`.
 static CHECK: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 
-/// Makes the frames of one form.
 pub struct Forge {
     form: Form,
     rng: Rng,
@@ -42,12 +41,11 @@ pub struct Forge {
     session: Option<FrameHeader>,
     training: Option<Training>,
     out: Vec<u8>,
-    /// Frames made, by the kind of their defect.
+    /// Number of forged frames, by kind of defect.
     pub made: BTreeMap<&'static str, u64>,
 }
 
 impl Forge {
-    /// A forge of frames of `form`.
     pub fn new(form: Form, rng: Rng) -> Self {
         Self {
             form,
@@ -62,12 +60,12 @@ impl Forge {
         }
     }
 
-    /// Makes frames for datagrams, which may be longer than an MTU.
+    /// Sets whether frames travel in UDP datagrams, which may be longer than an MTU.
     pub fn set_udp(&mut self, udp: bool) {
         self.udp = udp;
     }
 
-    /// Records a frame that passes.
+    /// Records a frame seen on the wire.
     pub fn heard(&mut self, sender: Sender, frame: &[u8]) {
         let Ok(header) = FrameHeader::parse(frame) else {
             return;
@@ -100,7 +98,7 @@ impl Forge {
         self.oldest = (self.oldest + 1) % RECENT;
     }
 
-    /// Whether frames of this form imitate training frames of the node, which pass only when a
+    /// Whether frames of this form imitate the node's training frames, which it sends only when a
     /// session begins.
     pub fn needs_training(&self) -> bool {
         matches!(
@@ -109,8 +107,8 @@ impl Forge {
         )
     }
 
-    /// A frame of an unknown incarnation, which makes the other end send a training frame. `None`
-    /// when none is needed, or nothing is known yet.
+    /// Returns a frame of an unknown incarnation, which makes the other end send a training frame.
+    /// `None` when no training frame is needed, or when no frame has been seen yet.
     pub fn provocation(&mut self) -> Option<&[u8]> {
         if !self.needs_training() || self.training.is_some() || self.recent.is_empty() {
             return None;
@@ -121,12 +119,12 @@ impl Forge {
         Some(&self.out)
     }
 
-    /// Whether the frames that forged ones are made from have passed.
+    /// Whether the frames to forge from have been seen.
     pub fn is_ready(&self) -> bool {
         !self.recent.is_empty() && (self.training.is_some() || !self.needs_training())
     }
 
-    /// The next frame; `None` until the frames that it is made from have passed.
+    /// Returns the next forged frame; `None` until the frames to forge from have been seen.
     pub fn make(&mut self) -> Option<&[u8]> {
         if !self.is_ready() {
             return None;
@@ -292,13 +290,13 @@ impl Forge {
     }
 }
 
-/// The bytes that the lanes carry in a frame of any machine.
+/// The range of the bytes that the lanes carry, in a frame of any machine.
 fn lane_area(bytes: &[u8]) -> Option<Range<usize>> {
     let kind = FrameHeader::parse(bytes).ok()?.kind;
     layout_of(kind).area(bytes)
 }
 
-/// The layout of the frames of a kind. Every layout covers training frames.
+/// The layout of frames of `kind`. Every layout covers training frames, so any will do for them.
 fn layout_of(kind: FrameKind) -> &'static LaneLayout {
     let mut layouts = MACHINES.iter().flat_map(|machine| machine.frames);
     let known = layouts.clone().find(|layout| layout.kind() == kind);
@@ -321,7 +319,7 @@ fn set_end(view: &mut HeaderView<&mut [u8]>, end: impl FnOnce(LinkEnd) -> LinkEn
     view.set_kind(view.kind(), end(view.end()));
 }
 
-/// A training frame of the peer from this end's point of view: the reply that this end would send.
+/// Turns a training frame of the peer into the reply that this end would send.
 fn seen_from_here(training: Training) -> Training {
     let header = FrameHeader {
         end: training.header.end.other(),

@@ -1,5 +1,5 @@
-//! A stranger on the wires of a lab: it sees the link frames that pass and sends frames that no
-//! peer would send.
+//! Attacks the links of a lab: captures the link frames that pass and injects frames that no peer
+//! would send.
 //!
 //! For tests (`tests/netns/attacks.sh`), never installed. It enters the namespaces of a running
 //! lab, listens at both ends of the given links with packet sockets, and sends frames out of each

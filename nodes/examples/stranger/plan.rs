@@ -1,4 +1,4 @@
-//! The ends of links, from the plan that `up.sh` leaves beside a lab's sockets.
+//! Link ends, read from the plan that `up.sh` writes next to a lab's sockets.
 
 use std::error::Error;
 use std::fs;
@@ -10,21 +10,17 @@ use phitwire_nodes::run_dir::LabDir;
 #[derive(Clone, Debug)]
 pub struct End {
     pub link: u16,
-    /// Node at this end.
     pub node: String,
-    /// Port of the node.
     pub port: u16,
-    /// Network interface of the port.
     pub interface: String,
     /// Node at the other end, which is attacked.
     pub peer: String,
-    /// Port of the attacked node.
     pub peer_port: u16,
-    /// Network namespace of the node at this end.
+    /// Network namespace of the node.
     pub netns: PathBuf,
 }
 
-/// Both ends of each of `links`, in their order.
+/// Both ends of each link in `links`, in that order.
 pub fn ends(lab: &str, links: &[u16]) -> Result<Vec<End>, Box<dyn Error>> {
     let path = LabDir::new(lab)?.path().join("plan.tsv");
     let plan = fs::read_to_string(&path).map_err(|error| {

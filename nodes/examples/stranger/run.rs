@@ -1,4 +1,4 @@
-//! The attack: a thread for each end, and its report.
+//! Runs the attack, with one thread per link end, and reports the results.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
@@ -15,7 +15,6 @@ use crate::options::{Form, Options};
 use crate::plan::{End, ends};
 use crate::wire::{Hearing, MAX_MESSAGE_BYTES, Sender, Wire};
 
-/// Maximum number of bytes of a recording.
 const MOST_RECORDED_BYTES: usize = 64 << 20;
 /// Listens to whole messages, for attacks that must not miss many frames.
 const ALL: Hearing = Hearing {
@@ -31,11 +30,11 @@ const NEW: Hearing = Hearing {
 };
 /// Maximum number of frames sent without listening in between.
 const BURST: u64 = 512;
-/// Pause of a sender that has nothing due.
+/// Sleep of a sender that has nothing due.
 const NAP: Duration = Duration::from_micros(500);
 const PROVOCATION_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Frames to be sent again, each with its due time.
+/// Frames to resend, each with its due time.
 type Waiting = VecDeque<(Instant, Vec<u8>)>;
 
 /// Results of one end.
@@ -63,7 +62,6 @@ impl Report {
             .all(|(_, sent)| sent.frames >= options.count)
     }
 
-    /// The report as one JSON object.
     pub fn json(&self, options: &Options) -> Value {
         let total = |of: fn(&Sent) -> u64| self.ends.iter().map(|(_, sent)| of(sent)).sum::<u64>();
         let ends: Vec<Value> = self
@@ -125,15 +123,15 @@ pub fn run(options: &Options) -> Result<Report, Box<dyn Error>> {
     })
 }
 
-/// Shared state of the attacks out of all ends.
+/// State shared by the attacks from all ends.
 struct Others {
-    /// Number of ends that have not yet seen the frames that theirs are made from.
+    /// Number of ends that have not yet seen the frames to forge from.
     unready: AtomicUsize,
     /// Whether an attack has ended with an error.
     failed: AtomicBool,
 }
 
-/// The attack out of one end of a link.
+/// The attack from one end of a link.
 struct Attack<'a> {
     options: &'a Options,
     wire: Wire,
@@ -191,8 +189,8 @@ impl<'a> Attack<'a> {
         Ok(())
     }
 
-    /// Number of frames that the rate allows now; 0 after a nap, which lasts some 20 ms beside a
-    /// busy lab.
+    /// Number of frames that the rate allows now. If there are none, sleeps first, which takes some
+    /// 20 ms beside a busy lab.
     fn due(&self) -> u64 {
         let left = self.options.count - self.sent.frames.min(self.options.count);
         if self.options.rate == 0 {
@@ -209,7 +207,7 @@ impl<'a> Attack<'a> {
         due
     }
 
-    /// Sends frames of the node again, each at its due time.
+    /// Resends frames of the node, each at its due time.
     fn copies(&mut self) -> Result<(), Box<dyn Error>> {
         // One queue per delay keeps each queue in the order of due times.
         let delays = self
@@ -289,9 +287,8 @@ impl<'a> Attack<'a> {
         Ok(())
     }
 
-    /// Sends frames made from those that pass. If such a frame may end the session, no end begins
-    /// before all are ready: on a link that is down, no frames pass from which others could be
-    /// made.
+    /// Sends forged frames. If these may end the session, no end starts before all ends have seen
+    /// the frames to forge from: once a link is down, no such frames pass on it.
     fn forge(&mut self) -> Result<(), Box<dyn Error>> {
         let mut forge = Forge::new(self.options.form, self.rng.clone());
         let (mut provoked, mut ready) = (None, false);
@@ -299,7 +296,7 @@ impl<'a> Attack<'a> {
         while !self.is_over() {
             let known = self.wire.is_known();
             let due = if known && begun { self.due() } else { 0 };
-            // One frame for each that is sent, or a burst for an end that knows nothing yet.
+            // Listen once per frame to send, or for a whole burst before the attack has begun.
             for _ in 0..=if begun { due } else { BURST } {
                 let heard = &mut self.sent.heard;
                 let more = self.wire.listen(|sender, frame| {
@@ -329,7 +326,7 @@ impl<'a> Attack<'a> {
                 self.send(frame)?;
             }
             if self.sent.frames == before {
-                // Sleep, to leave the processor to the nodes that send the awaited frames.
+                // Leave the processor to the nodes that send the awaited frames.
                 thread::sleep(NAP);
             }
             let rested = provoked.is_none_or(|at: Instant| at.elapsed() >= PROVOCATION_INTERVAL);

@@ -1,4 +1,4 @@
-//! A stranger's access to one end of a link: sees every frame that passes and sends any frame.
+//! Access to one end of a link: sees every frame that passes and sends any frame.
 
 use std::error::Error;
 use std::fs::File;
@@ -34,7 +34,7 @@ pub const MAX_MESSAGE_BYTES: usize = 1 << 17;
 /// Bytes sent and not yet delivered by the kernel before a sender blocks.
 const SEND_BUFFER_BYTES: usize = 4 << 20;
 
-/// How a stranger listens.
+/// Options for listening on a link.
 pub struct Hearing {
     /// Time limit of [`Wire::listen`].
     pub patience: Duration,
@@ -53,7 +53,7 @@ pub enum Sender {
     Peer,
 }
 
-/// A stranger's sockets at one end of a link.
+/// The attacker's sockets at one end of a link.
 pub struct Wire {
     tx: Box<dyn DataLinkSender>,
     rx: Box<dyn DataLinkReceiver>,
@@ -152,7 +152,7 @@ impl Wire {
         self.envelope.len() > ETHERNET_BYTES
     }
 
-    /// Sends `frame` as if the node at this end had.
+    /// Sends `frame` as if it came from the node at this end.
     pub fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         if self.is_udp() {
             return self.send_datagram(frame);
@@ -225,7 +225,7 @@ fn link_frames(message: &[u8]) -> Option<(usize, &[u8])> {
     }
     let udp = UdpPacket::new(ip.payload())?;
     let headers = ETHERNET_BYTES + IP_BYTES + UDP_BYTES;
-    // A message that the kernel has not yet segmented has the length of all its datagrams together.
+    // A message that the kernel has not yet segmented holds the payloads of several datagrams.
     (udp.get_destination() == UDP_PORT && message.len() > headers)
         .then(|| (headers, &message[headers..]))
 }

@@ -35,7 +35,7 @@ pub enum ClientError {
         lab: String,
         node: String,
         source: io::Error,
-        /// Names of the nodes that exist.
+        /// Text that lists the nodes of the lab, or says that it is not running.
         hint: String,
     },
     /// The process exists but does not reply: it is stopped, or the machine is overloaded.
@@ -44,8 +44,8 @@ pub enum ClientError {
         overload()
     )]
     Silent,
-    /// The process took only part of a request, now or before: anything sent later on this
-    /// connection would be read as the rest of it.
+    /// The process has read only part of this or an earlier request: it would read anything sent
+    /// later on this connection as the rest of that request.
     #[error("the process stopped in the middle of reading a request; reconnect to continue")]
     HalfSent,
     #[error("the control connection failed: {0}")]
@@ -57,7 +57,6 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// The refusal, if the error is one.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),
@@ -173,7 +172,7 @@ impl Client {
         self.stream.get_ref().set_write_timeout(Some(slice))
     }
 
-    /// The process at the other end, if the kernel reports it.
+    /// Id of the process at the other end, if the kernel reports it.
     pub fn process(&self) -> Option<u32> {
         let credentials = getsockopt(self.stream.get_ref(), PeerCredentials).ok()?;
         u32::try_from(credentials.pid()).ok().filter(|&pid| pid > 0)

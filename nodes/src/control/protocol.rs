@@ -16,7 +16,7 @@ use serde_json::Value;
 /// Longest line, request or reply, in bytes.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// Longest time for which a fault takes a port's receive clock away, in milliseconds.
+/// Longest time for which a fault may take away a port's receive clock, in milliseconds.
 pub const MAX_CLOCKLESS_MS: u64 = 60_000;
 
 /// A request to a process.
@@ -29,18 +29,11 @@ pub enum Request {
     Links,
     /// The node and its process: name, kind, process id, engine, ports.
     Info,
-    /// The value of a register: `{"register": ..., "value": N, "hex": "0xN"}`. Readers whose
-    /// numbers are floating-point use `hex`.
-    Get {
-        /// Register to read.
-        register: Register,
-    },
+    /// The value of a register: `{"register": ..., "value": N, "hex": "0xN"}`. `hex` is for readers
+    /// that parse numbers as floating-point.
+    Get { register: Register },
     /// Writes a register. The reply is that of [`Get`](Self::Get), with the value written.
-    Set {
-        /// Register to write.
-        register: Register,
-        value: u64,
-    },
+    Set { register: Register, value: u64 },
     /// Injects a fault.
     Fault(Fault),
     /// Holds a NIC for the client's runs until this connection closes, for whatever reason. Until
@@ -95,7 +88,7 @@ pub enum Request {
     /// Makes a router read or write a register of another one by a maintenance packet. The reply is
     /// `{"question": N}`.
     RemoteAsk {
-        /// The path there, as the machine's network gives it.
+        /// The path to that router, as the machine's network computes it.
         way: Vec<i8>,
         register: Register,
         /// The new value for a write; absent for a read.
@@ -112,10 +105,7 @@ pub enum Request {
     Pipeline,
     /// Allows or forbids several frames in one segmentation-offload send, on all ports. Forbid it
     /// where a queueing discipline or filter should drop single frames.
-    Offload {
-        /// Whether to allow such sends.
-        enabled: bool,
-    },
+    Offload { enabled: bool },
     /// Stops a router from taking packets from its NICs, for a limited time because the client may
     /// die before the release. Repeating it restarts the time.
     Quiesce {
@@ -134,23 +124,17 @@ pub enum Request {
         tables: Value,
     },
     /// Gives a NIC another number in the network.
-    Renumber {
-        /// The new number.
-        number: u16,
-    },
+    Renumber { number: u16 },
     /// Makes a router record the passages of a flow's packets, for a limited time. Replaces an
     /// earlier watch.
     Watch {
-        /// Flow to watch.
         flow: Flow,
         /// Milliseconds after which the router stops recording.
         hold_ms: u64,
     },
-    /// Makes a watching router keep only packets of one identity, which others would displace.
-    Want {
-        /// Identity of the packets to keep.
-        identity: u64,
-    },
+    /// Makes a watching router keep only packets of one identity, so that others do not displace
+    /// them.
+    Want { identity: u64 },
     /// The recorded passages: a [`WatchedReport`].
     Watched {
         /// Only packets with this identity, and those of unknown identity.
@@ -163,10 +147,7 @@ pub enum Request {
     Probe(ProbeSpec),
     /// The outcome of a probe: `{"pending": true}` until it ends, then once a
     /// `phitwire::nic::ProbeEnd`.
-    ProbeEnded {
-        /// Number of the probe.
-        number: u64,
-    },
+    ProbeEnded { number: u64 },
     /// All registers by name: an array of `phitwire::device::RegisterInfo`.
     Registers,
     /// The predicted route of a packet in a router: a `phitwire::trace::Outlook`.
@@ -187,7 +168,6 @@ pub struct WatchedReport {
 /// The reply to [`Request::Probe`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeReport {
-    /// The probe that was sent.
     pub probe: Probe,
     /// Process time at which the probe was sent.
     pub sent_ps: u64,
@@ -199,7 +179,6 @@ pub struct ProbeReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeInfo {
     pub kind: NodeKind,
-    /// Id of the process.
     pub pid: u32,
     /// The number of a NIC's processor, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -222,7 +201,7 @@ pub struct NodeInfo {
     /// Number of barrier units, if the NIC has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub barrier_units: Option<u8>,
-    /// The family of the machine, unless it is the first one.
+    /// The machine's family, if the node reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
 }
@@ -240,7 +219,6 @@ pub struct Claimed {
 pub struct Holder {
     /// Name of the command.
     pub tool: String,
-    /// Process id.
     pub pid: u32,
 }
 
@@ -355,7 +333,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The command's word for this fault.
+    /// The command-line word for this fault.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::LaneNoise { .. } => "lane-noise",
@@ -370,7 +348,6 @@ impl Fault {
         }
     }
 
-    /// The port that the fault affects.
     pub const fn port(&self) -> PortId {
         match *self {
             Self::LaneNoise { port, .. }
@@ -411,8 +388,8 @@ pub struct LinkReport {
     pub rx_lanes: u32,
     /// Lanes in use for sending.
     pub tx_lanes: u32,
-    /// Milliseconds since the last accepted data frame. An idle link sends no data frames, so there
-    /// it grows without meaning.
+    /// Milliseconds since the last accepted data frame. On an idle link, which sends no data
+    /// frames, the value says nothing.
     #[serde(default)]
     pub heard_ms: Option<u64>,
     /// Packets, or sets of flits, resent.

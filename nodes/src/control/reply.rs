@@ -16,7 +16,7 @@ pub struct Reply {
     /// Why the request was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The refusal for programs, if it has a code.
+    /// The refusal with its machine-readable reason, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Refusal>,
 }
@@ -56,7 +56,7 @@ impl Reply {
     }
 }
 
-/// Why a request was refused, for programs.
+/// Machine-readable reason of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Code {
@@ -72,7 +72,7 @@ pub enum Code {
     NotUnderstood,
     /// The request, or its reply, is too long for a line.
     TooLong,
-    /// A NIC that was restarted cannot send yet; it soon can.
+    /// A restarted NIC cannot send yet, but will be able to soon.
     Early,
     /// A reason that this client does not know.
     #[serde(other)]
@@ -83,7 +83,6 @@ pub enum Code {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{text}")]
 pub struct Refusal {
-    /// Text for display.
     pub text: String,
     /// The reason, where programs act upon it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -38,7 +38,7 @@ const WATCHED: u64 = 1 << 32;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The listening socket and its clients, behind one descriptor that becomes readable when any of
-/// them is ready, or another descriptor watched for the process.
+/// them, or any other watched descriptor, is ready.
 #[derive(Debug)]
 pub struct Server {
     epoll: Epoll,
@@ -71,7 +71,7 @@ struct Client {
     waits_to_write: bool,
     /// Time of the last byte read or written.
     active: Instant,
-    /// Whether the client holds the node while connected.
+    /// Whether the client has claimed the node, and must not be closed for being idle.
     keeps: bool,
 }
 
@@ -172,7 +172,7 @@ impl Server {
                 },
             }
         }
-        // Further waiting clients make the socket readable again.
+        // Clients that are still waiting make the socket readable again.
         Ok(())
     }
 
@@ -289,8 +289,8 @@ impl Client {
         !self.unfinished && peeked.is_ok_and(|bytes| bytes > 0)
     }
 
-    /// Reads, handles and writes. Returns the number of requests handled, and whether to keep the
-    /// client.
+    /// Reads requests, handles them and writes replies. Returns the number of requests handled, and
+    /// whether to keep the client.
     fn serve(
         &mut self,
         answer: &mut impl FnMut(ClientId, Request) -> Result<serde_json::Value, Refusal>,

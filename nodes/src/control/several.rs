@@ -12,11 +12,11 @@ const MOST: usize = 256;
 /// Longest time to connect to one process.
 const CONNECT: Duration = Duration::from_secs(1);
 /// Shortest wait. A process replies between two turns of its event loop, but on a busy machine
-/// hundreds of processes must be scheduled first, and a shorter wait would take them for stopped.
+/// hundreds of processes must be scheduled first, and with a shorter wait they would look stopped.
 const SHORTEST: Duration = Duration::from_millis(1500);
 
-/// Sends the same request to all processes of `nodes`, some hundreds at a time, and waits at most
-/// `patience` for the replies of each batch. The replies are in the order of the nodes.
+/// Sends the same request to all processes of `nodes`, in batches, and waits for the replies of
+/// each batch up to `patience`, but at least 1.5 s. The replies are in the order of the nodes.
 pub fn ask_all(
     lab: &str,
     nodes: &[String],

@@ -1,4 +1,4 @@
-//! An attached program.
+//! A program attached to the door of a NIC.
 
 use std::io::{self, ErrorKind, IoSlice, Read};
 use std::net::Shutdown;
@@ -24,7 +24,7 @@ use super::own::AddressSpace;
 /// Commands taken from one program per turn.
 const COMMANDS_PER_TURN: usize = 64;
 
-/// A program's data as seen by its NIC, and its address space.
+/// A program's shared memory as accessed by its NIC, and the program's address space.
 #[derive(Debug)]
 struct Shared(Arc<Mapping>, Option<AddressSpace>);
 
@@ -181,7 +181,8 @@ impl Attached {
         }
     }
 
-    /// Reads the program's socket: the number of bytes, 0 when the program has disconnected.
+    /// Reads from the program's socket. Returns the number of bytes, 0 if the program has
+    /// disconnected, or `None` if nothing has arrived.
     pub(super) fn says(&self) -> io::Result<Option<usize>> {
         let Some(mut stream) = self.stream.as_ref() else {
             return Ok(Some(0));

@@ -45,7 +45,7 @@ counters! {
     /// Local programs of one NIC.
     #[derive(Copy)]
     pub struct DoorCounters {
-        /// Programs let in.
+        /// Programs admitted.
         attached,
         /// Programs refused.
         refused,

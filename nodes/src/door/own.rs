@@ -1,7 +1,7 @@
 //! The address space of a program, as accessed by its NIC.
 //!
 //! All accesses use `process_vm_readv` and `process_vm_writev`, which need the rights of a
-//! debugger: the same user, or the capability. A call costs as much as copying some kilobytes, so
+//! debugger: the same user, or `CAP_SYS_PTRACE`. A call costs as much as copying some kilobytes, so
 //! accesses are combined. Pieces of a transfer that arrive in one turn of the event loop are
 //! written together at the end of the turn ([`OwnMemory::settle`]), before their completions are
 //! reported. Adjacent pieces are read together, and dropped at the end of the turn.
@@ -36,12 +36,12 @@ const MOST_PARTS: usize = 16;
 const PAGES_WRITTEN: usize = 32;
 
 /// A program's address space. A pidfd identifies the process, so that a later process with the same
-/// id is not taken for it.
+/// id is not mistaken for it.
 #[derive(Debug)]
 pub(super) struct AddressSpace {
     pid: Pid,
     process: OwnedFd,
-    /// The connection, which ends when the program exits or executes another one.
+    /// The connection, which ends when the program exits or executes another program.
     socket: UnixStream,
     turn: RefCell<Turn>,
 }

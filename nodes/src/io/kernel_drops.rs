@@ -4,7 +4,7 @@
 //! or was suspended. The kernel counts these per socket, in *messages*. A train of frames that
 //! arrives in one piece, as segmentation offload sends them over UDP, is one message of an unknown
 //! number of frames. The kernel's counts have 32 bits, and those of an interface restart with a new
-//! interface, so both are read now and then and summed here.
+//! interface, so both are read periodically and summed here.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -103,8 +103,8 @@ fn for_each_drop(mut each: impl FnMut(&str, u64)) {
     }
 }
 
-/// Parses a line of `/proc/thread-self/net/dev`: a name, a colon, and first bytes, packets, errors
-/// and drops received.
+/// Parses a line of `/proc/thread-self/net/dev`: a name, a colon, then the received bytes, packets,
+/// errors and drops, followed by other columns.
 fn drops_of_line(line: &str) -> Option<(&str, u64)> {
     let (name, numbers) = line.split_once(':')?;
     let drops = numbers.split_whitespace().nth(3)?.parse().ok()?;

@@ -32,7 +32,7 @@ pub struct Ports {
     /// Ports that may send several frames in one call.
     pub segmentation: u64,
     pub counters: IoCounters,
-    /// Bytes of frames that end a turn's receive.
+    /// Number of received bytes after which a turn stops receiving.
     bytes_per_turn: usize,
     /// Bit mask of the ports whose frames the kernel rejects at present.
     troubled: u64,
@@ -70,8 +70,8 @@ impl Ports {
         }
     }
 
-    /// Sets the budget of a turn: frames are handed up until they reach `bytes` bytes, the last
-    /// frame whole.
+    /// Sets the budget of a turn: frames are handed up until they total `bytes` bytes, which the
+    /// last one may exceed.
     pub fn set_bytes_per_turn(&mut self, bytes: usize) {
         self.bytes_per_turn = bytes;
     }
@@ -81,7 +81,7 @@ impl Ports {
         Turn::new(self.bytes_per_turn)
     }
 
-    /// The counters of this process and of the kernel.
+    /// The counters of the engine, with the drops that the kernel counts.
     pub fn counters(&self) -> IoCounters {
         IoCounters {
             rx_dropped_socket_full: self.sockets.iter().map(PortSocket::dropped_when_full).sum(),
@@ -90,7 +90,7 @@ impl Ports {
         }
     }
 
-    /// Binds a port to its interface of this index and address, which is usable (again).
+    /// Binds a port to its interface, which is usable (again) and has this index and address.
     ///
     /// # Errors
     /// Errors of the kernel.
@@ -107,8 +107,8 @@ impl Ports {
         self.socket(port).is_some_and(PortSocket::is_detached)
     }
 
-    /// Makes ports broadcast again whose link has accepted nothing since the last call. `accepted`
-    /// is [`FrameSink::accepted`].
+    /// Makes every port whose link has accepted nothing since the last call broadcast again.
+    /// `accepted` is [`FrameSink::accepted`].
     pub fn forget_silent(&mut self, accepted: &dyn Fn(PortId) -> u64) {
         for socket in &mut self.sockets {
             if socket.kind() == LinkKind::Ethernet {
@@ -221,7 +221,7 @@ impl Ports {
     }
 
     /// Handles a message that the kernel rejected: resends its frames one by one if segmentation
-    /// may be the cause, else counts them as dropped.
+    /// may be the cause, otherwise counts them as dropped.
     pub(super) fn not_sent(&mut self, message: Message, errno: Errno) {
         let segmented = message.frames > 1;
         if segmented && matches!(errno, Errno::EIO | Errno::EINVAL | Errno::EOPNOTSUPP) {
@@ -303,8 +303,8 @@ impl Turn {
 }
 
 /// Passes frames of a received message to `sink`, from frame `done` on, until the turn is over.
-/// Returns whether all have been handed up. A message is its bytes and the length of each frame but
-/// the last, or `None` if it was longer than its buffer.
+/// Returns whether all have been handed up. `message` holds the bytes and the length of each frame
+/// but the last; it is `None` if the message was longer than its buffer.
 pub(super) fn deliver(
     socket: &mut PortSocket,
     counters: &mut IoCounters,

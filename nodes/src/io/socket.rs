@@ -62,8 +62,8 @@ pub(super) type HardwareAddress = [u8; 6];
 const BROADCAST: HardwareAddress = [0xff; 6];
 
 /// Number of silence checks for which two addresses stay disputed after both were heard: 2 s. An
-/// end that hears nothing probes its peer after 0.5 s, so replayed frames of a stranger rarely
-/// outlast a peer that has little to send.
+/// end that hears nothing probes its peer after 0.5 s, so frames replayed by a stranger rarely
+/// outlast a peer that sends little.
 const DISPUTE_LOOKS: u32 = 8;
 
 #[derive(Debug)]
@@ -173,9 +173,9 @@ impl PortSocket {
         self.drops.read(self.raw_fd())
     }
 
-    /// Binds the socket to the port's interface with index `index`, which is usable (again) and
-    /// possibly a new one of the same name. The socket stays the same, so that a waiter keeps
-    /// waiting.
+    /// Binds the socket to the port's interface, which has index `index`, is usable (again) and may
+    /// be a new one of the same name. The descriptor stays the same, so that waits on it remain
+    /// valid.
     ///
     /// # Errors
     /// Errors of the kernel.

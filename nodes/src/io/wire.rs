@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use super::interface_watch::{Departure, InterfaceWatch};
 use super::{Attachment, PortConfig, UDP_HEADERS_BYTES};
 
-/// The requirements of a port's wire on its interface.
+/// The requirements that a port's wire places on its interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wire {
     pub interface: String,

@@ -77,7 +77,7 @@ impl LiveDevice {
     /// Handles a request that concerns only the node.
     ///
     /// # Errors
-    /// The node's refusal, or that the process must handle this request.
+    /// When the node refuses the request, or the process must handle it.
     pub fn answer(
         &mut self,
         now: Time,

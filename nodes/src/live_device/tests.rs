@@ -1,4 +1,4 @@
-//! Claims of a node, and faults.
+//! Tests of claims on a node, and of faults.
 
 use phitwire::net::Runtime;
 use phitwire::nic::{TrafficPattern, TrafficSpec};

@@ -40,7 +40,7 @@ impl FrameSink for Link {
     }
 }
 
-/// A port on `p0`, with all stations on the cable behind it.
+/// A port on `p0`, and the other end of its cable, where the test sends for all stations.
 struct Lab {
     port: Box<dyn Backend>,
     link: Link,
@@ -74,7 +74,7 @@ impl Lab {
         }
     }
 
-    /// Delivers a frame.
+    /// Delivers a frame from this address.
     fn comes(&mut self, from: Address, what: u8) {
         let header = [EVERYBODY, from].concat();
         let message = [&header[..], &ETHERTYPE.to_be_bytes(), &[what; 60]].concat();
@@ -151,7 +151,7 @@ fn only_the_peer_is_answered(engine: IoEngine) {
         lab.comes(PEER, GOOD);
         lab.look_for_silence();
     }
-    // The stranger replays copies while the peer sends now and then.
+    // The stranger replays copies while the peer sends occasionally.
     for look in 0..3 * LOOKS {
         lab.comes(STRANGER, GOOD);
         assert_eq!(lab.sends_to(), EVERYBODY, "look {look}");
@@ -160,7 +160,7 @@ fn only_the_peer_is_answered(engine: IoEngine) {
         }
         lab.look_for_silence();
     }
-    // A pause of both decides nothing.
+    // Silence from both does not end the dispute.
     lab.look_for_silence();
     lab.comes(STRANGER, GOOD);
     assert_eq!(lab.sends_to(), EVERYBODY);

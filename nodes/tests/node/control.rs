@@ -252,8 +252,8 @@ fn refusals_and_answers_too_long_are_told_as_errors() {
     fixture.end();
 }
 
-/// A process was suspended longer than the client waits. Its late reply must not be taken for the
-/// reply to the next request.
+/// A process was suspended longer than the client waits. Its late reply must not be mistaken for
+/// the reply to the next request.
 #[test]
 fn a_late_answer_is_not_taken_for_another() {
     let dir = tempfile::tempdir().unwrap();

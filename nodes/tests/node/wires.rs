@@ -273,7 +273,7 @@ fn moved(engine: IoEngine) {
     pair.is("whole", "");
     // The returned interface has its old index, but its sockets were unbound.
     assert!(pair.passes());
-    // Moved away and back before the process checks.
+    // The interface is moved away and back before the process checks.
     ip(&format!("link set p0 netns {pid}"));
     back("p0");
     ip("link set p0 up");

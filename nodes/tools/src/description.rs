@@ -80,7 +80,7 @@ impl Description {
     /// Parses and checks the description.
     ///
     /// # Errors
-    /// The errors in it.
+    /// The errors in the description.
     pub fn read(&self, effort: Effort) -> Result<Read, Problems> {
         machines().read_beside(&self.name, &self.bytes, effort, &self.files)
     }

@@ -1,4 +1,4 @@
-//! Partitions in separate threads.
+//! Tests of partitions in separate threads.
 
 use phitwire::catalogue::Given;
 use phitwire::sim::direct::byte_parts::ExchangingBytes;
@@ -41,7 +41,7 @@ fn threads_change_nothing() {
     }
 }
 
-/// Each partition in a separate thread; they exchange only bytes.
+/// Each partition runs in its own thread, and they exchange only bytes.
 #[test]
 fn threads_that_exchange_bytes_change_nothing() {
     let network = CATALOGUE.generate("aries-3x2x2x2:2").expect("a name");

@@ -43,7 +43,7 @@ const SEND: u64 = 2 << 32;
 const SIDE: u64 = 3 << 32;
 const KIND: u64 = !0 << 32;
 
-/// Why io_uring cannot be used. Returns the sockets for another engine.
+/// Why io_uring cannot be used, with the sockets for another engine.
 #[derive(Debug)]
 pub struct Unavailable {
     pub reason: String,

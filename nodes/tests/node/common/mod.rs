@@ -46,7 +46,7 @@ impl ToyPort {
     }
 }
 
-/// Length in bytes of frame `number`: mostly full frames, now and then a short one.
+/// Length in bytes of frame `number`: mostly full frames, every seventh a shorter one.
 fn length(number: u64, limit: usize) -> usize {
     if number % 7 == 6 {
         17 + (number as usize * 131) % (limit - 17)
@@ -299,7 +299,7 @@ pub fn own_namespace() -> bool {
     }
 }
 
-/// Runs `test` on a separate thread of the same name; panics if it does.
+/// Runs `test` on a separate thread of the same name; panics if `test` does.
 pub fn aside<T: Send + 'static>(test: impl FnOnce() -> T + Send + 'static) -> T {
     let name = std::thread::current().name().unwrap_or("main").to_owned();
     let thread = std::thread::Builder::new().name(name).spawn(test).unwrap();
@@ -338,7 +338,7 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Joins `p0` and `p1` in the calling thread's namespace, and sets them up.
+/// Creates the pair `p0` and `p1` in the calling thread's namespace, and sets both up.
 pub fn join_interfaces() {
     ip("link add p0 type veth peer name p1");
     ip("link set p0 up");
@@ -347,7 +347,7 @@ pub fn join_interfaces() {
 }
 
 /// Waits until `p0` and `p1` can send: the kernel attaches their queues only after `ip` has
-/// returned, and drops what is sent before without an error.
+/// returned, and silently drops what is sent before.
 pub fn wait_until_interfaces_send() {
     for interface in ["p0", "p1"] {
         let show = format!("-oneline link show {interface}");

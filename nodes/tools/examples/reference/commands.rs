@@ -18,7 +18,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// The call as typed.
+    /// The command as typed.
     pub fn call(&self) -> String {
         self.words.join(" ")
     }

@@ -62,7 +62,6 @@ const OF_PROCESSES_BY_HAND: [(&str, &str); 4] = [
     ),
 ];
 
-/// The declaration of a counter.
 struct Declared {
     file: String,
     name: String,
@@ -273,8 +272,8 @@ fn declared_in(file: &str, block: &str, all: &mut Vec<Declared>) {
     }
 }
 
-/// Replaces rustdoc links, which lead nowhere in a book, by their text: `` [`name`](place) `` and
-/// `` [`name`] ``.
+/// Replaces rustdoc links, which do not work in a book, by their text: `` [`name`](place) `` and ``
+/// [`name`] ``.
 pub fn without_links(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;

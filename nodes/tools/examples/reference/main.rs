@@ -24,19 +24,19 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Makes the reference of the guide.
+/// Generates the reference of the guide.
 #[derive(Parser)]
 struct Options {
-    /// Top of the sources
+    /// Root directory of the sources
     #[arg(long, value_name = "DIR")]
     root: PathBuf,
-    /// Where the binaries are
+    /// Directory of the binaries
     #[arg(long, value_name = "DIR")]
     binaries: PathBuf,
-    /// Where the pages go
+    /// Output directory of the pages
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
-    /// Where the book goes, if it is wanted
+    /// Output directory of the book, if it is wanted
     #[arg(long, value_name = "DIR")]
     book: Option<PathBuf>,
 }

@@ -34,7 +34,7 @@ impl FilterError {
     }
 }
 
-/// Accepts frames of one of these kinds that one of these nodes sends.
+/// Accepts frames of these kinds sent by these nodes. An empty list accepts all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     kinds: Vec<Kind>,

@@ -60,7 +60,7 @@ pub enum CaptureError {
         interface: String,
         source: io::Error,
     },
-    /// More directions than descriptors.
+    /// The directions need more descriptors than the limit allows.
     #[error(
         "capturing needs {needed} open files (one per link direction), but the limit is {limit}: \
          select fewer links with --link, or run `ulimit -n {needed}`"
@@ -75,7 +75,7 @@ pub enum CaptureError {
     Wait(io::Error),
 }
 
-/// Limits at which a capture ends by itself.
+/// Limits that end a capture.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Until {
     /// After this time.
@@ -207,7 +207,7 @@ impl Capture {
         &self.heard
     }
 
-    /// The beginning of the file.
+    /// The blocks at the beginning of the file.
     pub fn head(&self) -> Vec<u8> {
         let mut head = Vec::new();
         pcapng::section(&mut head);

@@ -1,5 +1,5 @@
-//! Captures of simulated networks: the same format, in simulated time from 1970 on. A frame is
-//! written as it leaves its sender, before any loss or damage on the wire.
+//! Captures of simulated networks, in the same format. Timestamps are simulated time, counted from
+//! 1970. A frame is written as it leaves its sender, before any loss or damage on the wire.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
@@ -22,7 +22,7 @@ pub struct SimulatedCapture {
 
 struct State {
     sink: Sink,
-    /// Number of directions; for link 0, A to B precedes B to A.
+    /// Number of directions. Each link has two, first A to B, then B to A.
     directions: usize,
     last_ns: u64,
     block: Vec<u8>,

@@ -77,7 +77,7 @@ enum Target {
 
 /// A capture being written.
 pub struct Sink {
-    /// The beginning of every file.
+    /// The blocks at the beginning of every file.
     head: Vec<u8>,
     /// Bytes of the statistics that end a file.
     tail: u64,

@@ -1,5 +1,5 @@
-//! Trains of datagrams: segmentation offload keeps datagrams together between namespaces; a capture
-//! contains them separately.
+//! Splits trains of datagrams. Segmentation offload keeps datagrams together between namespaces; a
+//! capture contains them one by one.
 
 use phitwire_framing::carrier::frame::{
     ETHERTYPE, FABRIC_AT, LINK_AT, MAGIC_AT, MIN_BYTES, UDP_PORT,
@@ -44,14 +44,14 @@ pub fn for_each_datagram(message: &[u8], mut each: impl FnMut(&[u8], &[u8])) {
         own[24..26].copy_from_slice(&sum.to_be_bytes());
         let udp_bytes = ip_bytes - IP_BYTES as u16;
         own[38..40].copy_from_slice(&udp_bytes.to_be_bytes());
-        // Clear the checksum: the kernel left that of the train to the device.
+        // Clear the checksum, which the kernel left to the device. Zero means that there is none.
         own[40..42].fill(0);
         each(&own, frame);
     }
 }
 
 /// Length of each datagram of a train (the last may be shorter). The kernel does not report it; it
-/// is found from the headers of the frames, which belong to one link and begin alike.
+/// follows from the headers of the frames, which belong to one link and so begin the same way.
 fn carriage(train: &[u8]) -> usize {
     let Some(begin) = train.get(..FABRIC_AT.end) else {
         return train.len();
@@ -61,7 +61,7 @@ fn carriage(train: &[u8]) -> usize {
             && frame[MAGIC_AT] == begin[MAGIC_AT]
             && frame[LINK_AT.start..FABRIC_AT.end] == begin[LINK_AT.start..]
     };
-    // At most half the train, which has at least two datagrams.
+    // Shorter than the train: its second datagram may be shorter than the first.
     let sizes = MIN_BYTES..train.len();
     sizes
         .clone()

@@ -1,4 +1,4 @@
-//! A chart as SVG.
+//! Draws a chart as SVG.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
@@ -278,7 +278,7 @@ fn crossing(top: f64, (x0, y0): (f64, f64), (x1, y1): (f64, f64)) -> (f64, f64) 
     (x0 + (x1 - x0) * (top - y0) / (y1 - y0), top)
 }
 
-/// A curve cut at its first crossing of `top`, so that it visibly continues.
+/// A curve cut at its first crossing of `top`, so that it visibly leaves the panel.
 pub(super) fn up_to(top: f64, points: &[(f64, f64)]) -> Places {
     let inside = points.iter().take_while(|&&(_, y)| y <= top).count();
     let mut shown = points[..inside].to_vec();

@@ -43,7 +43,7 @@ pub(super) fn entries(chart: &Chart) -> Vec<Entry> {
         .filter(|mark| !mark.name.is_empty())
         .map(|mark| {
             let is_dotted = mark.is_dotted;
-            // Make one entry for a line that several curves have, each in its own colour.
+            // Lines of the same name share one entry, even if their colours differ.
             let mut others = chart.marks.iter().filter(|other| other.name == mark.name);
             let colour = match others.all(|other| other.colour == mark.colour) {
                 true => mark.colour,

@@ -27,7 +27,7 @@ pub const COLOURS: [Colour; 8] = [
     (40, 40, 40),
 ];
 
-/// The colour of auxiliary lines, such as that of equal loads.
+/// The colour of auxiliary lines, such as the one on which all offered load is accepted.
 pub const GREY: Colour = (120, 128, 138);
 
 /// The quantity on a scale, and its range.

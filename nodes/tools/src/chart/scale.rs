@@ -103,7 +103,7 @@ impl Scale {
     }
 }
 
-/// The smallest of 1, 2 and 5 times powers of ten that is at least `least`.
+/// The smallest number of at least `least` that is 1, 2 or 5 times a power of ten.
 fn round_step(least: f64) -> f64 {
     let least = least.max(1e-12);
     let power = 10_f64.powf(least.log10().floor());
@@ -123,12 +123,12 @@ fn times(step: f64, count: f64) -> f64 {
     }
 }
 
-/// The smallest of 1, 2 and 5 times powers of ten that is at least `value`.
+/// The smallest number of at least `value` that is 1, 2 or 5 times a power of ten.
 fn round_above(value: f64) -> f64 {
     round_step(value)
 }
 
-/// The largest of 1, 2 and 5 times powers of ten that is at most `value`.
+/// The largest number of at most `value` that is 1, 2 or 5 times a power of ten.
 fn round_below(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     let factors = [5.0, 2.0, 1.0];

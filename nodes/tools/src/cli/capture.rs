@@ -86,7 +86,7 @@ struct Direction {
     name: String,
     /// Frames written.
     frames: u64,
-    /// Frames that were sent again, where they show it.
+    /// Packets, or sets of flits, that were resent.
     retries: u64,
     /// Frames that the kernel dropped before they were written.
     dropped: u64,

@@ -262,7 +262,7 @@ impl Command {
 }
 
 impl Command {
-    /// The most similar name of a register to one that does not exist.
+    /// The existing register whose name is most similar to the requested one.
     fn nearest(&self, client: &mut Client) -> Option<String> {
         let (Self::Get {
             register: Some(Register::Name(name)),

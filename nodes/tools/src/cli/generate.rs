@@ -119,7 +119,7 @@ fn generators() -> impl Iterator<Item = &'static Generator> {
         .flat_map(|machine| machine.generators)
 }
 
-/// The options as arguments. No positional argument follows that a list of values could take.
+/// The options as arguments. They may take lists, since no positional argument follows.
 fn args(specs: &'static [OptionSpec]) -> impl Iterator<Item = clap::Arg> {
     let args = machine_options::args(&[("", specs)]).into_iter();
     args.map(|arg| {
@@ -181,8 +181,8 @@ mod tests {
         Wanted::from_arg_matches(&matches)
     }
 
-    /// The required options of a generator with minimal values for a test: ones, or for texts their
-    /// value name with twos.
+    /// The required options of a generator with minimal values for a test: 1, or for text its value
+    /// name with 2 for each capital letter.
     fn ones(generator: &Generator) -> String {
         let needed = generator.options.iter().filter(|option| option.required);
         let least = |option: &OptionSpec| match option.kind {

@@ -113,7 +113,7 @@ pub fn run(args: ManageArgs) -> miette::Result<ExitCode> {
     }
 }
 
-/// The lab and its network, which must support rerouting.
+/// Opens the lab and its network, which must support rerouting.
 fn open(args: &LabArgs) -> miette::Result<(LabDir, Box<dyn Network>)> {
     let (lab, network) = running(args)?;
     if network.reroute().is_none() {
@@ -130,7 +130,7 @@ fn open(args: &LabArgs) -> miette::Result<(LabDir, Box<dyn Network>)> {
     Ok((lab, network))
 }
 
-/// The lab and its network.
+/// Opens the lab, which must be running, and its network.
 pub(super) fn running(args: &LabArgs) -> miette::Result<(LabDir, Box<dyn Network>)> {
     let lab = LabDir::new(&args.lab).map_err(|error| miette!("{error}"))?;
     let file = match &args.topology {
@@ -217,7 +217,7 @@ fn once(args: &LabArgs, mut manager: Manager<'_>, dry_run: bool) -> miette::Resu
 pub(super) struct PrintedReport<'a> {
     #[serde(flatten)]
     report: &'a Report,
-    /// When the report was made, in UTC; of several reports only.
+    /// When the report was made, in UTC; absent if it is the only report.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     time: Option<String>,

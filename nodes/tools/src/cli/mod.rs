@@ -129,7 +129,7 @@ pub struct Tool {
     pub about: &'static str,
     /// Arguments of the tool, for completions and manuals.
     pub command: fn() -> clap::Command,
-    /// Its outputs with `--json`.
+    /// The tool's outputs with `--json`.
     pub outputs: &'static [Output],
     /// Runs the tool; the first argument is its name.
     pub main: fn(Vec<OsString>) -> ExitCode,
@@ -235,7 +235,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(error.exit_code() as u8)
 }
 
-/// A list of the existing commands, for an unknown one.
+/// A list of the existing commands, for the error about an unknown one.
 fn there_are(error: &clap::Error, arguments: impl Iterator<Item = String>) -> Option<String> {
     if error.kind() != clap::error::ErrorKind::InvalidSubcommand {
         return None;

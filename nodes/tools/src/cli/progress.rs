@@ -12,7 +12,7 @@ use phitwire_nodes::output;
 
 /// Interval of lines, and delay of the first one; shorter commands print none.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// Interval of redraws without news, which keep the bar's clock running.
+/// Interval of redraws while nothing changes, which keep the bar's clock running.
 const TICK: Duration = Duration::from_millis(500);
 
 /// Progress of a command, from [`new`](Self::new) until it is dropped.

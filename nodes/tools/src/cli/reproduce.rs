@@ -159,7 +159,7 @@ pub(super) struct PrintedTable<'a> {
 /// A reference value and ours. It has one of `paper`, `expected` and `earlier`.
 #[derive(Serialize, JsonSchema)]
 struct PrintedRow<'a> {
-    /// What the value is of.
+    /// Name of the quantity.
     label: &'a str,
     /// Origin of our value.
     kind: Kind,
@@ -177,7 +177,7 @@ struct PrintedRow<'a> {
     earlier: Option<f64>,
     /// Our value.
     ours: f64,
-    /// Our value less the reference.
+    /// Our value minus the reference.
     difference: f64,
     /// The difference as a fraction of the reference; null if the reference is zero.
     relative_error: Option<f64>,
@@ -191,9 +191,9 @@ struct PrintedRow<'a> {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum PrintedTolerance {
-    /// Most difference, as a fraction of the reference.
+    /// Largest permitted difference, as a fraction of the reference.
     Relative(f64),
-    /// Most difference, in the unit of the table.
+    /// Largest permitted difference, in the unit of the table.
     Absolute(f64),
     /// Lower bound.
     AtLeast(f64),
@@ -204,7 +204,7 @@ enum PrintedTolerance {
 /// A value that is not judged.
 #[derive(Serialize, JsonSchema)]
 struct PrintedObservation<'a> {
-    /// What the value is of.
+    /// Name of the quantity.
     label: &'a str,
     /// Origin of our value.
     kind: Kind,

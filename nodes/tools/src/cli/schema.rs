@@ -107,7 +107,7 @@ pub fn run(args: &SchemaArgs, tools: &[Tool]) -> miette::Result<ExitCode> {
     }
 }
 
-/// A line of the list.
+/// The line of a schema in the list.
 fn line(output: &Output) -> String {
     format!(
         "{:18} {}  {}: {}\n",

@@ -27,7 +27,7 @@ pub fn text(name: &str) -> miette::Result<String> {
     }
 }
 
-/// The network in a file or of a name, which is that of a bundled network or of one that a machine
+/// The network in a file, or the network of this name: a bundled one, or one that a machine
 /// generates.
 ///
 /// # Errors

@@ -1,11 +1,11 @@
-//! Misbehaving clients over loopback.
+//! Tests of misbehaving clients over loopback.
 
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 
 use super::*;
 
-/// Ends a server, even if a test fails.
+/// Stops the server when dropped, even if the test fails.
 struct Ends<'a>(&'a Stop);
 
 impl Drop for Ends<'_> {

@@ -37,7 +37,8 @@ impl Plain {
                 [Node::Router(router), Node::Nic(nic)] | [Node::Nic(nic), Node::Router(router)] => {
                     homes[nic].push((router, count));
                 }
-                // Ignore such a link. Networks of phitwire have none, so the link counts differ.
+                // Ignore a link between NICs. Networks of phitwire have none, so the link counts
+                // differ.
                 [Node::Nic(_), Node::Nic(_)] => {}
             }
         }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::graph::{End, Graph, Node};
 use super::{Export, InterchangeError, Mistake};
 
-/// Highest number in a file, which bounds memory. It is that of the largest network.
+/// Highest number in a file: that of the largest network. It bounds memory.
 const MOST: usize = 1 << 20;
 
 /// Writes each link once, at the router with the lower number.

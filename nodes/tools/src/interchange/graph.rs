@@ -113,7 +113,7 @@ impl Graph {
         joined
     }
 
-    /// A summary that narrows the candidates.
+    /// A summary that narrows the search for a matching network.
     pub fn outline(&self) -> Outline {
         let mut nics = vec![(0, 0); self.routers.len()];
         let mut links = vec![0; self.nics.len()];

@@ -1,4 +1,4 @@
-//! Virtual channel tables, loaded into a running lab.
+//! Loads virtual channel tables into a running lab.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -98,7 +98,7 @@ pub struct Loaded {
     pub interrupted: bool,
 }
 
-/// Options of loading tables.
+/// Options for loading tables.
 pub struct How<'a> {
     /// Why the tables cannot be checked; `None` if they can.
     pub doubt: Option<String>,

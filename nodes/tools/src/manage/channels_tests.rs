@@ -1,4 +1,4 @@
-//! Loading channel tables into simulated routers.
+//! Tests of loading channel tables into simulated routers.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ impl Registers for Lab {
     }
 }
 
-/// Options without signals.
+/// Options for a load that no signal interrupts.
 fn how(doubt: Option<String>, force: bool) -> How<'static> {
     let stop = &|| false;
     How { doubt, force, stop }
@@ -195,7 +195,7 @@ fn what_could_not_be_read_is_written_whatever_it_should_hold() {
     lab.held.insert(wrong.clone(), 0xff);
     let loaded = load((&*zeros, tunable), &new, &mut lab, how(None, true)).expect("forced");
     assert!(loaded.is_whole(), "{loaded:?}");
-    // Writes exactly the two tables of the router.
+    // The load writes exactly the two tables of the router.
     assert_eq!((lab.written, lab.held[&wrong]), (2, 0));
     let changed: Vec<_> = loaded
         .changed
@@ -224,7 +224,7 @@ fn a_report_says_what_was_not_looked_at() {
     assert_eq!(json["unseen"], LINKS_UNSEEN);
 }
 
-/// Never replies; each request takes time.
+/// Routers that never reply, with the number of requests so far.
 #[derive(Default)]
 struct Nobody(usize);
 

@@ -27,7 +27,7 @@ const LONGEST_ANSWER: Duration = Duration::from_ms(5_000);
 pub struct Done {
     /// The outcome of the sequence.
     pub outcome: RerouteReport,
-    /// The last error of each router, or that of its socket.
+    /// The last error of each router or its socket.
     pub troubles: BTreeMap<u32, String>,
 }
 

@@ -108,7 +108,7 @@ impl Fleet {
         })
     }
 
-    /// These nodes, with timeout `patience` instead of [`PATIENCE`].
+    /// Sets the timeout, instead of [`PATIENCE`].
     #[must_use]
     pub fn patient(self, patience: Duration) -> Self {
         Self { patience, ..self }
@@ -139,7 +139,7 @@ impl Fleet {
         self.this.is_there()
     }
 
-    /// The process of a connected node, if the kernel reports it.
+    /// Process id of a connected node, if the kernel reports it.
     pub fn process(&self, node: NodeRef) -> Option<u32> {
         self.lines.get(&node)?.client.process()
     }

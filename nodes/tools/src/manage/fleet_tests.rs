@@ -1,4 +1,4 @@
-//! Stalled routers behind real sockets.
+//! Tests with stalled routers behind real sockets.
 
 use std::fs::{DirBuilder, create_dir, hard_link, read_dir, rename};
 use std::os::unix::fs::DirBuilderExt;
@@ -180,7 +180,7 @@ fn routers_of_the_next_lab_of_that_name_are_not_asked() {
     asked_before(&mut next);
 }
 
-/// A router that closed an idle connection to make room must not be taken for dead.
+/// A router that closed an idle connection to make room must not count as dead.
 #[test]
 fn a_connection_that_was_left_is_made_anew() {
     let lab = Lab::new();

@@ -1,4 +1,4 @@
-//! Routers that die, refuse or return while tables are being installed.
+//! Tests with routers that die, refuse or return while tables are being installed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -28,7 +28,7 @@ pub enum Status {
     Done,
     /// A dry run.
     Planned,
-    /// Some router has other tables.
+    /// Some routers do not have the tables that they need.
     Incomplete,
     /// Stopped before everything was installed.
     Interrupted,

@@ -1,4 +1,4 @@
-//! The encoder of moments as lines.
+//! Encodes moments as lines.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +70,6 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// An encoder that has written nothing.
     pub fn new(header: Header) -> Self {
         Self {
             state: State::new(&header),
@@ -137,7 +136,7 @@ impl Encoder {
         line
     }
 
-    /// The number of a text.
+    /// The number of a text; 0 if the text is empty, or the table of texts is full.
     fn text(&mut self, text: &str, line: &mut Line) -> i64 {
         if text.is_empty() {
             return 0;
@@ -193,7 +192,7 @@ impl Encoder {
 
 const MOST_TEXTS: usize = 4_096;
 
-/// Masks numbers that change with time: digits that stand alone before a unit of time.
+/// Masks numbers that change with time: those that precede a unit of time.
 fn steady(text: &str) -> String {
     let mut words: Vec<&str> = text.split(' ').collect();
     for at in 1..words.len() {

@@ -12,14 +12,14 @@ const MOST: usize = 1 << 16;
 /// Size limit of a drawing.
 const MOST_DRAWING: usize = 16 << 20;
 
-/// The numbers of a link end, in this order, followed by [`VCS`](EndField::VCS) credits that it has
-/// left per virtual channel, and as many that its peer offers.
+/// The numbers of a link end, in this order. They are followed by the credits that the end has left
+/// on each of [`VCS`](EndField::VCS) virtual channels, and by those that its peer offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum EndField {
     /// The link state, a text.
     State,
-    /// 1 if packets flow, else 0.
+    /// 1 if packets flow, otherwise 0.
     Up,
     /// Number of lanes in use for receiving.
     RxLanes,
@@ -84,7 +84,7 @@ pub const LATENCY_BUCKETS: usize = 48;
 /// Count of numbers per node.
 pub const NODE_FIELDS: usize = NodeField::Latencies as usize + LATENCY_BUCKETS;
 
-/// The bucket of a latency: the first ends at 256 ns, and every two buckets double it.
+/// The bucket of a latency. The first bucket ends at 256 ns, and bounds double every two buckets.
 pub fn latency_bucket(ns: u64) -> usize {
     let doublings = (ns.max(1) as f64 / 256.0).log2();
     let bucket = (2.0 * doublings).ceil().max(0.0) as usize;
@@ -152,8 +152,8 @@ pub struct Header {
     /// numbers in `data-links`, those of class `node` names in `data-nodes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub svg: Option<String>,
-    /// A drawing in the same style with one box per group, subtree or plane, if `svg` is too large
-    /// to begin with.
+    /// A drawing in the same style with one box per group, subtree or plane, to begin with if `svg`
+    /// is large.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overview: Option<String>,
 }
@@ -218,7 +218,7 @@ impl Header {
         }
     }
 
-    /// Number of numbers before any node has reported its stages.
+    /// How many numbers there are before any node has reported its stages.
     pub fn numbers(&self) -> usize {
         2 * self.links.len() * END_FIELDS + self.nodes.len() * NODE_FIELDS
     }

@@ -3,9 +3,9 @@
 //! A recording is a [`Header`], the fixed part, followed by [`Line`]s. Everything that changes is
 //! one long row of integers: [`END_FIELDS`] per link end, [`NODE_FIELDS`] per node, then the
 //! contents of a node's stages once the node has reported them. A line lists which numbers changed
-//! since the previous line, and by how much. So counters and gauges are written alike, idle numbers
-//! cost nothing, and a reader can also step backwards. Strings are indices
-//! into a table that grows with the recording.
+//! since the previous line, and by how much. So counters and gauges are written the same way, idle
+//! numbers cost nothing, and a reader can also step backwards. Strings are indices into a table
+//! that grows with the recording.
 //!
 //! In a file (`.phitrec`), header and lines are JSON, one per line, gzip-compressed. The writer
 //! flushes periodically, so that a truncated file can be read up to the cut ([`read`]). The live

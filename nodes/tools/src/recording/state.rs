@@ -50,7 +50,7 @@ pub struct PlacedStages {
 }
 
 impl PlacedStages {
-    /// Number of numbers of the stages.
+    /// How many numbers the stages have.
     pub fn numbers(&self) -> usize {
         let of = |stage: &Stage| 1 + stage.places.len() * stage.channels.len();
         self.stages.iter().map(of).sum()
@@ -182,8 +182,8 @@ impl State {
         Ok(())
     }
 
-    /// The line that leads from the initial state to this one. Lines that follow this state can
-    /// follow it.
+    /// The line that leads from the initial state to this one. Any line that may follow this state
+    /// may also follow that line.
     pub fn whole(&self) -> Line {
         Line {
             t: self.t,

@@ -1,4 +1,4 @@
-//! Recordings, written and read: whole, truncated and hostile.
+//! Tests of recordings, written and read: whole, truncated and hostile.
 
 use phitwire::device::PipelineReport;
 use phitwire::device::pipeline::Stage;
@@ -36,7 +36,7 @@ fn moments(header: &Header) -> Vec<Moment> {
                 let stages = vec![stage];
                 NodeMoment {
                     silent: (node == 1 && step == 2).then(|| "it is stopped".to_owned()),
-                    // Stages are requested only now and then.
+                    // Stages are requested only in every second moment.
                     pipeline: (step % 2 == 0).then_some(PipelineReport { stages }),
                     ..NodeMoment::default()
                 }
@@ -163,7 +163,7 @@ fn what_was_cut_off_is_read_up_to_the_cut() {
     assert!(most >= 4, "{most}");
 }
 
-/// The error of reading lines, compressed as they are.
+/// The error of reading these lines, compressed without validation.
 fn refusal(lines: &[String]) -> String {
     use std::io::Write as _;
     let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

@@ -32,7 +32,7 @@ pub struct Schema {
     value: Value,
 }
 
-/// A schema in printed order, which begins with its subject.
+/// A schema with its keys in the order of the output, the subject first.
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(rename = "$schema")]
@@ -97,7 +97,7 @@ impl Schema {
     pub fn text(&self) -> String {
         let mut rules = self.value.as_object().cloned().unwrap_or_default();
         let parts = rules.remove("$defs");
-        // The title repeats these.
+        // Remove the keys that the head of the document already has.
         for key in ["$schema", "title", "description"] {
             rules.remove(key);
         }

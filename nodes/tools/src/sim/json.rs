@@ -35,7 +35,7 @@ pub struct Common {
     pub message_bytes: u8,
     /// Whether requests are answered, and measured until the answer arrives.
     pub request_reply: bool,
-    /// When sources create packets.
+    /// Arrival process of packets.
     pub process: Process,
     /// The injected faults.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -46,16 +46,16 @@ pub struct Common {
     pub machine: Map<String, Value>,
 }
 
-/// A measured point: the first seed in full, all seeds in short.
+/// A measured point: the first seed in full, all seeds in brief.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Point {
     #[serde(flatten)]
     common: Common,
     /// The requested load, as a fraction of a port's rate.
     load: f64,
-    /// Nanoseconds of a cycle.
+    /// Length of a cycle in nanoseconds.
     cycle_ns: f64,
-    /// State of the network in the measurement.
+    /// State of the network during the measurement.
     state: StateName,
     /// Why the measurement is unsettled; null if it is not.
     unsettled_because: Option<&'static str>,
@@ -79,20 +79,20 @@ pub struct Point {
     measure_cycles: u64,
     /// Whether the warm-up ended because latency and accepted load settled, or had a fixed length.
     converged: bool,
-    /// Phits per cycle and terminal of packets born in the measurement.
+    /// Phits per cycle and terminal of packets created during the measurement.
     offered_load: f64,
-    /// Phits per cycle and terminal that arrived in the measurement.
+    /// Phits per cycle and terminal that arrived during the measurement.
     accepted_load: f64,
     /// The highest load at which every source can be served; null if that is not computed.
     bound: Option<f64>,
     /// Whether the network could not accept the offered load.
     saturated: bool,
     /// Latencies in cycles; null where no packet was measured. For a saturated network, of the
-    /// packets that arrived in the measurement.
+    /// packets that arrived during the measurement.
     latency_cycles: LatencyCycles,
     /// Packets whose latencies were measured.
     packets_measured: u64,
-    /// Mean routers that a packet passed; with replies, the return path is included.
+    /// Mean number of routers that a packet passed; with replies, the return path is included.
     hops_mean: f64,
     /// Packets that arrived in the whole run.
     packets: u64,
@@ -108,7 +108,7 @@ pub struct Point {
     peak_resident_bytes: u64,
     /// Fill level of the routers' buffers, by stage of the machine's pipeline.
     stages: BTreeMap<String, StageUse>,
-    /// Packets born but unsent when the measurement ended, per terminal.
+    /// Packets created but not sent when the measurement ended, per terminal.
     source_backlog_packets: f64,
     /// Load of the links by kind, as fractions of their phit rate: `injection`, `ejection` and the
     /// machine's kinds.
@@ -117,11 +117,11 @@ pub struct Point {
     fairness: Fairness,
     /// Violations that the checkers found: none in a correct run.
     violations: Vec<String>,
-    /// Mean links of each kind that a phit passed, where routers choose between paths.
+    /// Mean number of links of each kind that a phit passed, where routers choose between paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BTreeMap<&'static str, f64>")]
     hops_by_kind: Option<BTreeMap<&'static str, f64>>,
-    /// The work of links that carry frames.
+    /// Statistics of links that carry frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "EncodedLinks")]
     encoded_links: Option<EncodedLinks>,
@@ -139,7 +139,7 @@ pub struct Point {
     pub traces: Option<Vec<Trace>>,
 }
 
-/// The state of a network in the measurement.
+/// The state of a network during the measurement.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum StateName {
@@ -200,7 +200,7 @@ fn stage(&(name, of): &(&'static str, StageUse)) -> (String, StageUse) {
     (name.replace(' ', "_"), of)
 }
 
-/// The work of links that carry frames.
+/// Statistics of links that carry frames.
 #[derive(Debug, Serialize, JsonSchema)]
 struct EncodedLinks {
     /// Packets resent.
@@ -213,12 +213,12 @@ struct EncodedLinks {
     frames_lost: u64,
 }
 
-/// Estimates over several seeds, and each of them in short.
+/// Estimates over several seeds, and each of them in brief.
 #[derive(Debug, Serialize, JsonSchema)]
 struct AllSeeds {
     #[serde(flatten)]
     over: OverSeeds,
-    /// Each seed in short.
+    /// Each seed in brief.
     each: Vec<Seed>,
 }
 
@@ -237,7 +237,7 @@ struct Seed {
     offered_load: f64,
     /// Accepted load.
     accepted_load: f64,
-    /// State of the network in the measurement.
+    /// State of the network during the measurement.
     state: StateName,
     /// Latencies in cycles; null where no packet was measured.
     latency_cycles: LatencyCycles,

@@ -106,7 +106,7 @@ pub struct LeastServed {
 pub struct Measured {
     /// The requested load.
     pub load: Load,
-    /// The compared option, where several values of one are compared.
+    /// The values of the compared options, if several are compared.
     pub routing: Option<&'static str>,
     pub cycle: Duration,
     /// Runs of the seeds, at least one.

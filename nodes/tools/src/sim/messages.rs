@@ -17,7 +17,7 @@ pub struct Printed {
     pub violations: Vec<String>,
 }
 
-/// What ran, and for how long.
+/// The run and its duration.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct About {
     /// The options that define the run, for `phitwire sim --config`.
@@ -30,7 +30,7 @@ pub struct About {
     pub between: String,
     /// Outstanding messages of each source; null for collective operations.
     pub window: Option<u32>,
-    /// Whether the hosts of network interfaces took the times of the description.
+    /// Whether hosts took the times that the description gives.
     pub hosts: bool,
     /// Processes that issued messages at each network interface, if not those of the description.
     pub processes: Option<u32>,
@@ -38,7 +38,7 @@ pub struct About {
     pub seed: u64,
     /// Hash of every frame delivered: the same for the same seed and options.
     pub trace_hash: String,
-    /// Microseconds of the machine's time, with the training of links.
+    /// Machine time in microseconds, including the training of links.
     pub machine_us: f64,
     /// Frames that links sent.
     pub frames: u64,
@@ -57,11 +57,12 @@ pub struct Row {
     pub completed: u64,
     /// Nanoseconds from the first message to the last answer.
     pub elapsed_ns: u64,
-    /// Nanoseconds from issue to answer, or from joining an operation to its result, to 1 %.
+    /// Nanoseconds from issue to answer, or from joining an operation to its result, accurate to 1
+    /// %.
     pub latency_ns: LatencyNs,
     /// Messages per second of each source, or collective operations per second.
     pub per_second: f64,
-    /// Bytes of messages per second and source, in GB/s; null for collective operations.
+    /// Message bytes per second and source, in GB/s; null for collective operations.
     pub gbytes_per_second: Option<f64>,
 }
 
@@ -86,7 +87,7 @@ impl From<&LatencyCounts> for LatencyNs {
     }
 }
 
-/// The result for people.
+/// The result as text.
 pub fn table(printed: &Printed) -> String {
     let Printed { about, rows, .. } = printed;
     let window = about.window.map(|window| format!(", window {window}"));

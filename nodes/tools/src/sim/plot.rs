@@ -1,4 +1,4 @@
-//! The latency-load curve as a drawing.
+//! Draws latency-load curves.
 
 use super::measure::Estimate;
 use super::sweep::Sample;

@@ -109,7 +109,7 @@ impl Sample {
             && !self.is_of_namesake(other)
     }
 
-    /// Whether both are of one network's name, but of different networks.
+    /// Whether both have the same network name, but different networks.
     pub(super) fn is_of_namesake(&self, other: &Self) -> bool {
         let networks = self.network.as_ref().zip(other.network.as_ref());
         self.topology == other.topology && networks.is_some_and(|(own, other)| own != other)

@@ -30,7 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(1);
 /// Interval of attempts to send from a NIC that cannot send yet.
 const EARLY: Duration = Duration::from_millis(20);
-/// Maximum duration of these attempts: some periods of a NIC with ordinary timeouts.
+/// Maximum duration of these attempts: several times the wait of a restarted NIC with ordinary
+/// timeouts.
 const MOST_EARLY: Duration = Duration::from_secs(30);
 /// Tolerated error of the offset between two processes' clocks, in picoseconds: a process may be
 /// interrupted between reading two clocks.
@@ -158,7 +159,7 @@ pub fn place(network: &dyn Network, nic: &str) -> miette::Result<Place> {
 /// The node of this name.
 ///
 /// # Errors
-/// If no NIC has the name; suggests the nearest one.
+/// If no node has the name; the error suggests the nearest one.
 pub fn find(network: &dyn Network, name: &str) -> miette::Result<NodeRef> {
     let nodes = network.nodes();
     let found = nodes.iter().find(|&&node| network.node_name(node) == name);

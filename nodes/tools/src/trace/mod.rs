@@ -40,7 +40,7 @@ pub struct Trace {
     pub version: u32,
     /// `lab NAME` or `sim TOPOLOGY`.
     pub source: String,
-    /// The unit of all times, which count from when the packet was sent or born.
+    /// The unit of all times, which count from when the packet was sent or created.
     pub unit: Unit,
     /// The sending NIC.
     pub from: String,
@@ -91,7 +91,7 @@ pub struct HopTold {
     pub in_port: u8,
     /// Virtual channel on which the packet arrived.
     pub in_vc: u8,
-    /// Phits or flits of the packet, if its header says.
+    /// Length of the packet in phits or flits, if its header contains it.
     pub units: Option<u8>,
     /// When its header arrived.
     pub arrived: Option<f64>,
@@ -107,7 +107,8 @@ pub struct HopTold {
     pub out_vc: Option<u8>,
     /// The next hop: `NODE:PORT`.
     pub next: Option<String>,
-    /// Resends of that port's link until all before was acknowledged.
+    /// Units that the output link resent since then, until everything sent was acknowledged or
+    /// until now.
     pub resent: Option<u64>,
 }
 
@@ -120,11 +121,11 @@ pub struct StageTold {
     pub left: f64,
     /// Time in the stage; null if the arrival is unknown.
     pub time: Option<f64>,
-    /// Part of that time that the packet waited for others.
+    /// Part of that time during which the packet waited for others.
     pub wait: Option<f64>,
 }
 
-/// The ends of a path in time.
+/// When a packet started and arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends {
     /// When the packet started.
@@ -143,7 +144,7 @@ pub struct Teller<'a> {
     /// The records of the routers.
     pub seen: &'a Sightings,
     pub unit: Unit,
-    /// When the packet was sent or born.
+    /// When the packet was sent or created.
     pub zero_ps: u64,
 }
 

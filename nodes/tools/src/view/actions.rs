@@ -64,7 +64,7 @@ pub enum Wires {
 }
 
 impl Wires {
-    /// The mechanism reported by the script, and why it reports none or not the better one.
+    /// The mechanism reported by the script, and the reason if that is not netem.
     fn of(script: &Path) -> (Option<Self>, Option<String>) {
         let mut command = Command::new(script);
         command.arg("--kernel");

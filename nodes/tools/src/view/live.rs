@@ -9,7 +9,7 @@ use crate::watch::{Chronicle, LabEvent, Sample, Sampler};
 
 /// Number of nodes up to which a lab's pipeline stages are in every sample.
 const MOST_ASKED: usize = 80;
-/// Interval, in samples, at which larger labs have pipeline stages.
+/// Interval, in samples, at which pipeline stages of larger labs are sampled.
 const SELDOM: u64 = 5;
 
 /// Longest time until a signal is noticed.
@@ -26,7 +26,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// The lab of a sampler, before the first sample.
+    /// The view of a sampler's lab, before the first sample.
     pub fn new(sampler: &Sampler, begin_ms: u64) -> Self {
         let header = header_of(sampler.network(), sampler.lab(), begin_ms);
         Self {

@@ -25,7 +25,7 @@ pub struct NodeSample {
     pub name: String,
     /// Role of the node.
     pub kind: NodeKind,
-    /// Why the node does not reply, if so; then everything else is empty.
+    /// Why the node does not reply; if present, everything else is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub silent: Option<String>,

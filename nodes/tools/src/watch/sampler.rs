@@ -196,7 +196,7 @@ fn take<T: DeserializeOwned>(answer: Result<Value, ClientError>) -> Result<T, Cl
     Ok(serde_json::from_value(answer?)?)
 }
 
-/// Parses a reply; `None` if its version is unknown.
+/// Parses a reply; `None` if it has an unknown format.
 fn read<T: DeserializeOwned>(answer: Value) -> Option<T> {
     serde_json::from_value(answer).ok()
 }

@@ -1,4 +1,4 @@
-//! Events and rates of made-up samples.
+//! Tests of events and rates, with made-up samples.
 
 use crate::machines::machines;
 use phitwire::net::{Network, NodeRef};

@@ -1,17 +1,17 @@
 "use strict";
-// Search, and the contents on narrow screens.
+// Search, and the menu of contents on narrow screens.
 (() => {
   const root = document.body.dataset.root, field = document.getElementById("search"), results = document.getElementById("results"), article = document.querySelector("article");
   const make = (tag, text) => { const element = document.createElement(tag); if (text !== undefined) element.textContent = text; return element; };
   let loading = null;
   const load = () => loading ||= new Promise((done, no) => { const script = make("script"); script.src = root + "search.js"; script.onload = done; script.onerror = no; document.head.append(script); });
-  // Text with the words that were searched for marked.
+  // Text in which the words searched for are marked.
   const marked = (text, words) => {
     const line = make("span"), found = new RegExp("(" + words.map(word => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|") + ")", "gi");
     text.split(found).forEach((part, at) => line.append(at % 2 ? make("mark", part) : part));
     return line;
   };
-  // All words occur in a section. Those in titles count more, and whole words more than parts of words.
+  // The score of a section: zero unless it has all words. Words in titles count more, and whole words more than parts.
   const score = ([page, title, , text], words) => {
     let sum = 0;
     for (const word of words) {
@@ -31,7 +31,7 @@
     results.append(make("h1", found.length ? `${found.length} sections` : "Nothing found"));
     for (const [, [page, title, link, text]] of found.slice(0, 40)) {
       const head = make("a", page === title ? page : `${page}: ${title}`); head.href = root + link;
-      // The same page is only scrolled.
+      // A link to the same page only scrolls, so end the search.
       head.addEventListener("click", () => { field.value = ""; search(); });
       const at = Math.max(0, text.toLowerCase().indexOf(words[0]) - 70), line = make("p");
       line.append((at ? "..." : ""), marked(text.slice(at, at + 220), words), "...");

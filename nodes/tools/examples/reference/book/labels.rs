@@ -1,11 +1,11 @@
-//! Lists of parameters as tables. In the sources they are lists, because a row of a Markdown table
+//! Turns lists of parameters into tables. The sources have lists, because a row of a Markdown table
 //! is one line, however long: `` - `key`: meaning. *Default:* value. ``
 
 use pulldown_cmark::{Event, Tag, TagEnd};
 
-/// Share of the items of a list, in percent, that have the label.
+/// Minimum share of a list's items, in percent, that must have the label.
 const MOST: usize = 60;
-/// A label of prose, which reads better as a list.
+/// A label that introduces prose, which reads better as a list.
 const PROSE: &str = "Why";
 
 type Events = Vec<Event<'static>>;

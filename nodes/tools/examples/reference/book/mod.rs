@@ -123,7 +123,7 @@ fn write(output: &Path, file: &Path, content: impl AsRef<[u8]>) -> Outcome<()> {
         .map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// A page with everything around its body.
+/// The complete HTML page around `body`.
 fn whole(entries: &[Entry], pages: &[Page], own: &Page, body: &str) -> String {
     let root = "../".repeat(own.file.components().count() - 1);
     let mut nav = String::new();
@@ -192,7 +192,7 @@ fn print(pages: &[Page]) -> String {
     )
 }
 
-/// What is searched: a script, because pages of a file system cannot fetch other files.
+/// The search index, as a script: a page opened from a file cannot fetch other files.
 fn index(pages: &[Page]) -> String {
     let sections = pages.iter().flat_map(|page| {
         page.sections.iter().map(|section| {

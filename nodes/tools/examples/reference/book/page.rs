@@ -1,4 +1,4 @@
-//! A chapter, from Markdown to HTML.
+//! Converts a chapter from Markdown to HTML.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -93,12 +93,12 @@ impl Page {
         }
     }
 
-    /// The link to the page, from a page with this way to the root.
+    /// The link to this page, from a page whose path to the root is `root`.
     pub fn link(&self, root: &str) -> String {
         format!("{root}{}", self.file.display())
     }
 
-    /// The name of the page within the page for printing.
+    /// The id of this page's section on the page for printing.
     pub fn name(&self) -> String {
         name_of(&self.file)
     }
@@ -130,7 +130,7 @@ impl Page {
         )
     }
 
-    /// The page as a part of the page for printing.
+    /// This page as a section of the page for printing.
     pub fn for_print(&self) -> String {
         let folder = self.source.parent().unwrap_or(Path::new(""));
         let body = self.html(
@@ -163,7 +163,7 @@ impl Page {
                     out.push(Event::Html(block(text).into()));
                     code = None;
                 }
-                // Comments are for those who read the sources.
+                // Drop comments, which are for readers of the sources.
                 (Event::Html(_) | Event::InlineHtml(_), _) if !is_ours(event) => {}
                 (event, _) => out.push(rewritten(event.clone(), link, &id)),
             }
@@ -198,7 +198,7 @@ fn rewritten<'a>(
     event
 }
 
-/// A block of code. Its letters are as large as its longest line permits.
+/// A code block. The style sheet chooses a font size at which its longest line fits.
 fn block(text: &str) -> String {
     let columns = text.lines().map(|line| line.chars().count()).max();
     let columns = columns.unwrap_or(0).max(1);
@@ -208,7 +208,7 @@ fn block(text: &str) -> String {
     )
 }
 
-/// The file that a link in a page of this folder leads to, relative to the root.
+/// The target of a link on a page in `folder`, relative to the root.
 fn joined(folder: &Path, link: &str) -> PathBuf {
     let mut file = folder.to_owned();
     for part in link.split('/') {

@@ -1,4 +1,4 @@
-//! The book maker on small chapters.
+//! Tests of the book builder on small chapters.
 
 use std::fs;
 use std::path::Path;

@@ -281,7 +281,7 @@ impl Families {
     }
 }
 
-/// The labels, and another one.
+/// `labels` with another one appended.
 fn with<'a>(labels: &Labels<'a>, name: &'static str, value: &'a str) -> Labels<'a> {
     let mut labels = labels.clone();
     labels.push((name, value));

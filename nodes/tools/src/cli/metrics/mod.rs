@@ -111,7 +111,7 @@ fn reply(request: &Request, lab: &str, metrics: &impl Fn() -> Told) -> Answer {
     }
 }
 
-/// The lab that has this name at present.
+/// The lab that currently has this name.
 struct Lab {
     name: String,
     sampler: Option<Sampler>,

@@ -1,4 +1,4 @@
-//! Metrics of a made-up lab, and the queries of the dashboard.
+//! Tests of the metrics of a made-up lab, and of the dashboard's queries.
 
 use std::collections::BTreeSet;
 

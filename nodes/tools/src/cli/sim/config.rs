@@ -35,7 +35,7 @@ pub fn with_config(arguments: Vec<OsString>) -> miette::Result<Vec<OsString>> {
         let arg = arg.required(false).requires(Resettable::<Id>::Reset);
         arg.conflicts_with(Resettable::<Id>::Reset)
     };
-    // Leave a wrong command line, and --help, to the parser of all commands.
+    // Leave an invalid command line, and --help, to the parser of all commands.
     let parsed = command()
         .mut_args(free)
         .try_get_matches_from(&arguments[1..]);
@@ -107,7 +107,7 @@ fn words_of(file: &ConfigFile, entry: &Entry) -> Result<Vec<OsString>, ConfigErr
             written(std::slice::from_ref(word))
         }
         (Setting::List(words), ArgAction::Append) => written(words),
-        // Options with one value that is a list accept it with commas.
+        // An option whose single value is a list takes it with commas.
         (Setting::List(words), ArgAction::Set) if name != TOPOLOGY => written(&[words.join(",")]),
         _ => return Err(wrong_type(file, entry, arg)),
     };
@@ -151,7 +151,7 @@ fn wrong_type(file: &ConfigFile, entry: &Entry, arg: &Arg) -> ConfigError {
     )
 }
 
-/// Checks the value of one option, whatever the others are.
+/// Checks the value of one option, regardless of the others.
 fn check(file: &ConfigFile, entry: &Entry, words: &[OsString]) -> Result<(), ConfigError> {
     let line = std::iter::once("sim".into()).chain(words.iter().cloned());
     match command().try_get_matches_from(line) {

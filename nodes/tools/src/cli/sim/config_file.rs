@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::input_file::InputFile;
 
-/// Most options in a file: more than `phitwire sim` has.
+/// Maximum number of options in a file: more than `phitwire sim` has.
 const MOST_OPTIONS: usize = 200;
 
 /// An option in a file.
@@ -160,7 +160,8 @@ impl ConfigFile {
     }
 }
 
-/// Whether a text is JSON: an object or a list of objects. TOML can begin with `[`, but not so.
+/// Whether a text is JSON: an object or a list of objects. TOML can begin with `[`, but not with
+/// `[{`.
 fn is_json(text: &str) -> bool {
     let text = text.trim_start();
     let inner = text.strip_prefix('[').map_or(text, str::trim_start);
@@ -195,7 +196,7 @@ impl Setting {
         }
     }
 
-    /// Its type, for messages.
+    /// The type of the value, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Switch(_) => "a boolean",

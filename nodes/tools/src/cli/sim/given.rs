@@ -41,7 +41,7 @@ const NOT_OF_RUN: [&str; 10] = [
     "threads",
 ];
 
-/// Options of a run of patterns that are recorded even with their default values.
+/// Options of a run with a traffic pattern that are recorded even with their default values.
 const ALWAYS: [&str; 5] = ["traffic", "load", "seed", "process", "drain"];
 
 /// The options with their values, given or by default.
@@ -52,7 +52,7 @@ pub(super) struct GivenOptions(Vec<GivenOption>);
 struct GivenOption {
     name: String,
     values: Vec<String>,
-    /// Whether the command line has it.
+    /// Whether the option is on the command line.
     is_given: bool,
     /// Whether its values are the default ones.
     is_default: bool,
@@ -108,7 +108,7 @@ fn is_default(arg: &Arg, values: &[String]) -> bool {
     !defaults.is_empty() && defaults == values
 }
 
-/// A value as JSON: a number if its text is the one that the number prints.
+/// A value as JSON: a number if it prints as the same text, otherwise a string.
 fn typed(text: &str) -> Value {
     let whole = text.parse::<u64>().ok().map(Value::from);
     let real = || text.parse::<f64>().ok().map(Value::from);
@@ -120,7 +120,7 @@ fn typed(text: &str) -> Value {
 }
 
 impl GivenOptions {
-    /// Whether an option has its value from the command line.
+    /// Whether the option is on the command line.
     pub(super) fn has(&self, name: &str) -> bool {
         let mut all = self.0.iter();
         all.any(|own| own.name == name && own.is_given)
@@ -154,7 +154,7 @@ impl GivenOptions {
             .collect()
     }
 
-    /// The options common to all curves. Compared modes name their own.
+    /// The options that all curves share, without the compared ones, which the curves name.
     pub(super) fn chosen(&self, all: &[Measured]) -> String {
         let is_mode = |value: &String| {
             let names = all.iter().filter_map(|measured| measured.routing);

@@ -4,15 +4,15 @@ use phitwire::net::Network;
 use phitwire::sim::direct::Links;
 use phitwire_nodes::output::complain;
 
-/// Bytes of a link end, with its share of the router: measured on networks of 4,000 to 40,000 link
-/// ends, where it was 6 to 11 KiB.
+/// Bytes per link end, including its share of the router: 6 to 11 KiB were measured on networks of
+/// 4,000 to 40,000 link ends.
 const DIRECT: u64 = 10 << 10;
 /// The same for links that carry frames: 17 to 20 KiB.
 const ENCODED: u64 = 20 << 10;
 /// The same with NICs: 29 KiB on the T3E, up to 53 KiB on Aries.
 const WITH_NICS: u64 = 50 << 10;
 
-/// Warns before the building of a network that needs more memory than there is.
+/// Warns if a network needs more memory than is available, before it is built.
 pub(super) fn warn(network: &dyn Network, links: Links) {
     let of_end = match links {
         Links::Direct => DIRECT,

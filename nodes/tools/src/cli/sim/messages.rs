@@ -19,11 +19,11 @@ use crate::sim::messages::{About, Printed, Row, table};
 use crate::sizes::{Sizes, parse_sizes};
 use crate::trace::live;
 
-/// Bytes of a message without `--bytes`.
+/// Default message size, in bytes.
 const BYTES: u32 = 8;
-/// Messages of each source, or collective operations, without `--count` and `--span-us`.
+/// Default number of messages per source, or of collective operations.
 const COUNT: u64 = 1_000;
-/// Time that links get to train.
+/// Time allowed for links to train.
 const TRAINING: Duration = Duration::from_ms(100);
 /// Time without a completed operation after which a run is stuck: longer than all timeouts of a NIC.
 const PATIENCE: Duration = Duration::from_ms(10_000);
@@ -171,7 +171,7 @@ pub(super) fn run(
     })
 }
 
-/// How hosts take time; `None` if they take none.
+/// The use of host times; `None` if hosts take no time.
 fn host_of(options: &MessageOptions, network: &dyn Network) -> miette::Result<Option<HostUse>> {
     let processes = options.processes;
     match network.has_host_times() {
@@ -185,7 +185,7 @@ fn host_of(options: &MessageOptions, network: &dyn Network) -> miette::Result<Op
     }
 }
 
-/// The runs of one call.
+/// The runs of one command.
 struct Runs {
     /// Sources and targets, or participants, for the heading.
     between: String,

@@ -1,4 +1,4 @@
-//! `phitwire soak`: random networks under random harm, one case per seed.
+//! `phitwire soak`: random networks with random faults, one case per seed.
 
 mod report;
 
@@ -95,7 +95,6 @@ impl Seeds {
     }
 }
 
-/// Indices of harms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Indices(Vec<usize>);
 
@@ -170,8 +169,8 @@ impl SoakArgs {
         self.whole_case(family, seed).reduced(&reduction(self))
     }
 
-    /// The highest index to keep if no case has that harm, and the largest number of harms of a
-    /// case. Checks only the first thousand seeds.
+    /// Checks `--keep-harms` against the first thousand seeds. If no case has the highest index,
+    /// returns that index and the largest number of harms of a case.
     fn unknown_harm(&self) -> Option<(usize, usize)> {
         let wanted = *self.keep_harms.as_ref()?.0.iter().max()?;
         let mut most = 0;
@@ -495,7 +494,7 @@ mod tests {
         if most > 0 {
             assert_eq!(with(most - 1).unknown_harm(), None);
         }
-        // Accept a harm that only one of many seeds has.
+        // Accept an index that only one of many seeds has.
         assert_eq!(args("--seeds 1..1000 --keep-harms 0").unknown_harm(), None);
     }
 

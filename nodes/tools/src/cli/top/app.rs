@@ -81,7 +81,7 @@ pub struct Target {
     pub peer: String,
 }
 
-/// An effect of a key other than on the screen.
+/// An action that a key requests, beyond changing the screen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     Quit,

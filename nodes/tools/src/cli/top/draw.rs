@@ -163,7 +163,7 @@ fn title(page: &Page, what: &str, rows: usize) -> String {
 /// A column of the table of links.
 struct Column {
     head: &'static str,
-    /// Its width; 0 for the width of its longest text.
+    /// Width of the column; 0 means that of its longest text.
     width: u16,
     /// Columns with lower numbers are left out last.
     rank: u8,
@@ -217,7 +217,7 @@ const COLUMNS: [Column; 13] = [
     }),
     column("problem", PROBLEM, 3, false, LinkRow::why),
 ];
-/// Least width of a column that explains what is wrong. It takes what the others leave.
+/// Minimum width of the column that explains problems. It takes the space that the others leave.
 const PROBLEM: u16 = 16;
 
 fn ends(row: &LinkRow) -> String {

@@ -2,8 +2,8 @@
 //!
 //! - [`worker`] samples the lab in its own thread;
 //! - [`app`] holds the content of the screen and handles keys;
-//! - [`rows`] are its lists, [`draw`] and [`detail`] draw them;
-//! - [`faults`] are the faults that can be injected by hand;
+//! - [`rows`] has the lists of links, nodes and events; [`draw`] and [`detail`] draw them;
+//! - [`faults`] lists the faults that can be injected by hand;
 //! - [`plain`] prints one sample without a terminal.
 
 mod app;
@@ -85,7 +85,7 @@ pub fn run(args: &TopArgs) -> miette::Result<ExitCode> {
         .into_diagnostic()
         .wrap_err("cannot set up the terminal")?;
     let ended = watch(&mut terminal, app, &worker, &stop);
-    // Clear it, since tmux keeps the content of an alternate screen that has grown.
+    // Clear the screen, since tmux keeps the content of an alternate screen that has grown.
     let _ = terminal.clear();
     let restored = ratatui::try_restore();
     let code = ended?;

@@ -24,9 +24,9 @@ pub struct Snapshot<'a> {
     network: &'a str,
     /// The state of all nodes.
     sample: &'a Sample,
-    /// Rates per second since the sample before.
+    /// Rates per second since the previous sample.
     rates: &'a Rates,
-    /// Events since the sample before.
+    /// Events since the previous sample.
     events: &'a [LabEvent],
 }
 

@@ -184,7 +184,7 @@ impl LinkRow {
         self.directions[0].frames.max(self.directions[1].frames)
     }
 
-    /// The greater share of the two directions.
+    /// Use of the busier direction, as a share of a full wire.
     pub fn share(&self) -> f64 {
         self.directions[0].share.max(self.directions[1].share)
     }

@@ -1,4 +1,4 @@
-//! Screens of a made-up lab, and keys.
+//! Tests of the screens of a made-up lab, and of the keys.
 
 use std::sync::Arc;
 

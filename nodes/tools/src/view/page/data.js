@@ -1,11 +1,11 @@
-// What is told: a header, and lines of changes (see the recording module of the sources). All numbers
-// of a moment are one array; moments are gone through in both directions.
+// The data format: a header, then lines of changes (see the module `recording` of the sources). All numbers of a moment
+// are one array, and moments can be stepped through in both directions.
 
 const E = { state: 0, up: 1, rxLanes: 2, txLanes: 3, carried: 4, received: 5, sent: 6, resent: 7, bad: 8, window: 9, rtt: 10, why: 11, credits: 12 };
 const N = { silent: 0, pid: 1, bytesSent: 2, bytesReceived: 3, run: 4, sent: 5, answered: 6, timedOut: 7, outstanding: 8, latencies: 9 };
-/// Moments between two that are kept whole.
+/// Interval, in moments, at which all numbers are kept.
 const KEEP = 64;
-/// Moments that a page which stays open keeps: an hour at five a second.
+/// Maximum number of moments that an open page keeps: an hour at five per second.
 const MOST_MOMENTS = 18000;
 
 class Network {
@@ -20,14 +20,14 @@ class Network {
     header.links.forEach((ends, link) => ends.forEach(([node, port], side) => this.linksOf[node].push({ link, side, port })));
     this.clear();
   }
-  /// Forgets all moments.
+  /// Drops all moments.
   clear() {
     this.moments = []; this.texts = [""]; this.stages = this.nodes.map(() => []);
     this.events = []; this.whole = new Map(); this.length = this.size; this.latest = null; this.generation = (this.generation || 0) + 1;
   }
   end(link, side) { return (2 * link + side) * this.endFields; }
   node(at) { return this.nodeBase + at * this.nodeFields; }
-  /// Takes in a line.
+  /// Adds a line.
   add(line) {
     for (const text of line.s || []) this.texts.push(text);
     for (const placed of line.p || []) {
@@ -52,7 +52,7 @@ class Network {
   }
 }
 
-/// All numbers at one moment, which can be gone to.
+/// All numbers at one moment. The cursor can be moved to any other moment.
 class Cursor {
   constructor(network) { this.network = network; this.numbers = new Float64Array(network.length); this.number = -1; }
   room() {
@@ -72,12 +72,13 @@ class Cursor {
   }
 }
 
-/// What the ends of links had counted at some moments, for what is lost between them. The ends are not asked in the same
-/// instant: on a busy machine what was sent and what has arrived may be a tenth of a second apart, either way. So several
-/// moments are looked at, and of those the middle.
+/// Counts of the link ends at several moments, from which losses are estimated. The ends are not sampled at the same
+/// instant: on a busy machine, the counts of sent and received units may be a tenth of a second apart, in either
+/// direction. So the median of several moments is used.
 class Window {
   constructor(network) { this.network = network; this.cursor = new Cursor(network); this.kept = new Map(); this.rows = []; this.most = new Float64Array(MOST_TAKEN + 1); }
-  /// Of each direction what its sender had sent and its receiver had not received yet; nothing where one of them is silent.
+  /// For each direction, the units that the sender had sent but the receiver had not received yet; NaN if an end is
+  /// silent.
   row(number) {
     let row = this.kept.get(number);
     if (row) return row;
@@ -94,14 +95,15 @@ class Window {
     this.kept.set(number, row);
     return row;
   }
-  /// Takes the moments of these numbers: not all of many, and the same ones again as time goes on.
+  /// Selects moments between two numbers, at most MOST_TAKEN. They are multiples of a step, so that the same ones are
+  /// selected again as time goes on.
   go(first, last) {
     let step = 1;
     while ((last - first) / step >= MOST_TAKEN) step *= 2;
     this.rows.length = 0;
     for (let at = Math.ceil(first / step) * step; at <= last; at += step) this.rows.push(this.row(at));
   }
-  /// What was missing of a direction, sorted; how many moments tell of it.
+  /// Sorts the missing units of a direction at these moments. Returns how many are known.
   sort(way) {
     const { most } = this; let count = 0;
     for (const { missing } of this.rows) {
@@ -111,31 +113,32 @@ class Window {
     }
     return count;
   }
-  /// What its sender had sent in the middle of them.
+  /// The units that the sender had sent at the middle one of these moments.
   carried(way) { return this.rows[this.rows.length >> 1].carried[way]; }
 }
-/// What a direction has lost from one window to another: from the middle of one to that of the other, if that is well more
-/// than by how much the moments of each differ.
+/// The units that a direction lost from one window to another: the difference of their medians, if it clearly exceeds
+/// the spread within the windows.
 function losses(far, near, way) {
   const before = far.sort(way), after = near.sort(way);
   if (before < 3 || after < 3) return 0;
-  // Half of them differ by so much at most; so much the middle of so many would be off, were they normally distributed.
+  // The standard error of this difference, from half the interquartile ranges, for normally distributed values.
   const half = ({ most }, count) => (most[count - 1 - (count >> 2)] - most[count >> 2]) / 2;
   const off = 1.86 * Math.sqrt(1 / before + 1 / after) * (half(far, before) + half(near, after)) / 2;
   const missing = near.most[after >> 1] - far.most[before >> 1];
   return missing > SURE * off ? missing : 0;
 }
 
-/// How the network stands at a moment, against a moment some time before it.
+/// The state of the network at a moment, compared with that some time before.
 class Look {
   constructor(network) { this.network = network; this.moment = 0; this.reset(); }
-  /// Forgets what was kept of moments.
+  /// Drops everything kept about moments.
   reset() {
     const { network } = this;
     this.now = new Cursor(network); this.before = new Cursor(network); this.far = new Cursor(network); this.found = [];
     this.oldest = new Window(network); this.latest = new Window(network); this.compares = false;
   }
-  /// Takes the windows between which losses are looked for: at both ends of the last seconds, of three moments at least.
+  /// Chooses the windows between which losses are estimated: at both ends of the last seconds, with at least three
+  /// moments each.
   windows() {
     const { moments, header } = this.network, second = header.clock.per_second, { number, t } = this;
     const span = Math.min(LONG * second, t - moments[0].t), wide = span * WIDE / LONG, after = time => { const at = this.network.at(time); return moments[at].t < time ? at + 1 : at; };
@@ -150,25 +153,25 @@ class Look {
     this.now.go(number); this.moment++;
     const before = back(SHORT), far = back(LONG);
     this.before.go(before); this.far.go(far);
-    // A lab's clock counts milliseconds, that of a simulation cycles: rates are per thousand of them.
+    // A lab's clock counts milliseconds, that of a simulation cycles: rates are per thousand of either.
     this.seconds = Math.max(t - moments[before].t, 0) / 1e3;
     this.windows();
     return this;
   }
   get(at) { return this.now.numbers[at] || 0; }
   text(at) { return this.network.texts[this.get(at)] || ""; }
-  /// By how much a counter grew in a second; one that began anew, by nothing.
+  /// The growth of a counter per second; zero if the counter restarted.
   rate(at) { const grown = this.get(at) - (this.before.numbers[at] || 0); return grown > 0 && this.seconds > 0 ? grown / this.seconds : 0; }
   grown(at) { return Math.max(0, this.get(at) - (this.far.numbers[at] || 0)); }
   stages(node) { let found = null; for (const placed of this.network.stages[node]) if (placed.from <= this.number) found = placed; return found; }
 
-  /// The share that a direction loses, if its ends are the processes that they were.
+  /// The share of units that a direction loses; zero if a process at one of its ends was restarted.
   lost(number, rate, from, to) {
     const now = this.now.numbers, far = this.far.numbers, { network } = this, side = number % 2;
     const ends = network.links[(number - side) / 2], isSame = ends.every(([node]) => now[network.node(node) + N.pid] === far[network.node(node) + N.pid]);
     if (!this.compares || !isSame || now[from + E.carried] < far[from + E.carried] || now[to + E.received] < far[to + E.received]) return 0;
     const carried = this.latest.carried(number) - this.oldest.carried(number), missing = carried >= 100 ? losses(this.oldest, this.latest, number) : 0;
-    // What began to flow within the window is under way later than nothing was.
+    // Require more than what may be in flight: if traffic began within the window, nothing was in flight before.
     return missing >= FEW && missing >= this.hasty * rate && missing >= .002 * carried ? missing / carried : 0;
   }
   /// One direction of a link: what its sender sent and its receiver received.
@@ -181,7 +184,7 @@ class Look {
     way.resent = rate(from + E.resent); way.share = sent + again > 20 ? again / (sent + again) : 0;
     way.bad = rate(to + E.bad); way.badGrown = grown(to + E.bad);
   }
-  /// A link: both directions, and how much trouble it is in. What is found is kept until the next moment.
+  /// A link: both directions, and the severity of its trouble. The result is kept until the next moment.
   link(link) {
     const found = this.found[link] || (this.found[link] = { link, moment: null, most: 0, ends: [{}, {}], ways: [{}, {}], carried: this.network.header.carried, per: per(this.network) });
     if (found.moment === this.moment) return found;
@@ -191,13 +194,14 @@ class Look {
     for (const end of found.ends) {
       const at = end.at, received = now[at + E.rxLanes], sent = now[at + E.txLanes];
       end.up = now[at + E.up] > 0; end.silent = now[this.network.node(this.network.links[link][end === a ? 0 : 1][0]) + N.silent] > 0; end.lanes = received < sent ? received : sent;
-      // Lanes that it has had at most.
+      // The largest number of lanes so far.
       if (received > found.most) found.most = received;
       if (sent > found.most) found.most = sent;
     }
     this.direction(to, 2 * link, a.at, b.at); this.direction(back, 2 * link + 1, b.at, a.at);
     const worst = (x, y) => x > y ? x : y;
-    // Of an end that does not answer nobody knows; its peer may say that the link is down, and not only that it hears nothing.
+    // The state of an end is unknown if its node does not answer. Then its peer's report means that the link is down
+    // only if it says more than that nothing is heard.
     const isDown = (end, other) => !end.silent && !end.up && !(other.silent && this.state(end) === "silent");
     found.up = a.up && b.up; found.silent = (a.silent || b.silent) && !isDown(a, b) && !isDown(b, a); found.lanes = a.lanes < b.lanes ? a.lanes : b.lanes; found.fewer = found.up && found.lanes < found.most;
     found.rate = to.rate + back.rate; found.busiest = worst(to.rate, back.rate); found.lost = worst(to.lost, back.lost); found.share = worst(to.share, back.share);
@@ -206,37 +210,37 @@ class Look {
     found.level = found.silent ? "off" : !found.up ? "bad" : found.fewer || found.lost >= LOSSES || found.badGrown > 2 ? "warn" : found.share >= REPEATS ? "again" : "good";
     return found;
   }
-  /// What is said of the state of an end, and of why it is not up.
+  /// The state of an end, and the reason why a link is not up.
   state(end) { return this.text(end.at + E.state); }
   why(found) { for (const end of found.ends) { const why = this.text(end.at + E.why); if (why) return why; } return ""; }
 }
-/// What rates are per.
+/// The unit of time of rates.
 function per(network) { return network.header.clock.unit === "ms" ? "s" : "1,000 " + network.header.clock.unit; }
-/// Seconds over which rates are taken, over which losses are, and at both ends of these those whose moments are compared,
-/// of which so many are taken at most.
+/// Seconds over which rates are computed, seconds over which losses are, length of the windows at both ends of the
+/// latter, and maximum number of moments per window.
 const SHORT = 1, LONG = 8, WIDE = LONG / 3, MOST_TAKEN = 16;
-/// Seconds between the moments in which the ends are asked, on a machine that is busy.
+/// Seconds that may pass between sampling the two ends of a link on a busy machine.
 const HASTY = .04;
-/// How many times more than that is sure.
+/// Number of standard errors above which a loss is certain.
 const SURE = 5;
-/// Shares from which on losses are trouble, and resends are marked. A process that gets no processor time resends what was
-/// not lost: resends alone are no trouble of the link.
+/// Shares from which on losses are trouble, and resends are marked. A process that gets no processor time resends what
+/// was not lost, so resends alone are no trouble of the link.
 const LOSSES = .005, REPEATS = .05;
 /// Frames per second at which a wire of a lab is drawn as full: an arbitrary scale, that of `phitwire top`
 /// (watch/rates.rs), because a lab's wires have no rate of their own.
 const LAB_FULL = 10000;
-/// The rate at which a wire is full, and how the legend says so. Only frames of a simulation are compared with the busiest
-/// wire: their length varies. LEAST keeps an idle network grey.
+/// The rate at which a wire is full, and its description in the legend. Only in simulations are frames compared with
+/// the busiest wire, because their length varies. LEAST keeps an idle network grey.
 function capacity(network, all) {
   const { full, clock, carried } = network.header, LEAST = 1;
   if (full) return { rate: full * 1e3, words: "of the wire's capacity" };
   if (clock.unit === "ms") return { rate: LAB_FULL, words: `of ${short(LAB_FULL)} ${carried}/s` };
   return { rate: all.reduce((most, found) => Math.max(most, found.busiest), LEAST), words: "of the busiest link" };
 }
-/// Frames that may be under way when the ends are asked.
+/// Frames that may be in flight while the ends are sampled.
 const FEW = 5;
 
-/// Numbers for people.
+/// Numbers for display.
 function short(number) {
   if (!isFinite(number)) return "-";
   const units = [[1e9, "G"], [1e6, "M"], [1e3, "k"]];

@@ -1,8 +1,8 @@
-// Where the data comes from, what is chosen, and the frames of the page.
+// Fetches the data, keeps the selection, and draws the page.
 
 const config = JSON.parse(document.getElementById("config").textContent);
 const state = { chosen: {}, tab: "links", frames: 0, drawn: 0, errors: [], ready: false };
-/// For tests: how the page does.
+/// The state of the page, for tests.
 window.phitwire = state;
 window.addEventListener("error", event => state.errors.push(String(event.message)));
 window.addEventListener("unhandledrejection", event => state.errors.push(String(event.reason)));
@@ -42,7 +42,7 @@ function begin(header, actions, secret) {
     const [node, port] = ends[0], own = network.nodes[node].name;
     const button = (text, kind, does) => { const made = make("button", text, kind); made.addEventListener("click", does); return made; };
     const fault = (kind, more) => ({ act: "fault", node: own, link, fault: { kind, port, ...more } });
-    // The end that was taken down has to be brought up.
+    // Bring up the end that was taken down.
     const restore = () => { const side = [0, 1].find(side => look.state({ at: network.end(link, side) }) === "disabled") || 0, [node, port] = ends[side]; return { act: "fault", node: network.nodes[node].name, link, fault: { kind: "link-up", port } }; };
     first.append(
       button("Cut\u2026", "danger", () => act(fault("link-down"), `Take the link ${name} down?`, "Its packets are lost or rerouted until the link is restored.")),
@@ -74,7 +74,7 @@ function begin(header, actions, secret) {
   let kept = null;
   const detail = () => {
     const panel = document.getElementById("panel-detail"), { link, node, nodes: several, among } = state.chosen, key = JSON.stringify(state.chosen);
-    // What a person may be typing in or looking at stays.
+    // Keep the elements in which the user may be typing or reading.
     if (!kept || kept.key !== key) kept = { key, actions: link !== undefined ? actionsOf(link) : null, counters: node !== undefined ? countersOf(node) : null };
     const top = panel.scrollTop, typed = document.activeElement, inside = kept.actions && kept.actions.contains(typed);
     if (link !== undefined) {
@@ -96,7 +96,7 @@ function begin(header, actions, secret) {
     for (let link = 0; link < network.links.length; link++) all[link] = look.link(link);
     picture.draw(look, all, state.chosen);
     state.drawn++; state.all = all;
-    // Nobody reads lists that change more often than that.
+    // Update the lists less often: nobody can read faster changes.
     if (now < panelsAt) return;
     panelsAt = now + 190;
     const chosenTab = document.querySelector('[data-tab="detail"]'); chosenTab.hidden = Object.keys(state.chosen).length === 0;
@@ -119,7 +119,7 @@ function begin(header, actions, secret) {
         shownKey = key;
         const begun = performance.now();
         draw(number, now);
-        // A page that cannot keep up leaves out moments, and does not stop answering.
+        // A page that cannot keep up skips moments, so that it stays responsive.
         dueAt = now + Math.min(250, 1.5 * (performance.now() - begun));
       }
       time.draw();
@@ -150,8 +150,8 @@ function takeLines(text) {
   begun.dirty();
 }
 
-/// The moment at which a recording opens: the first at which something is wrong, else the one at which most is carried.
-/// Of many moments some are looked at, and those before the first wrong one.
+/// The moment at which a recording opens: the first with trouble, otherwise the busiest. Of a long recording only some
+/// moments are examined, then those before the first with trouble.
 function telling(network) {
   const look = new Look(network), last = network.moments.length - 1, step = Math.max(1, Math.ceil(last / 60)), isSim = network.header.source === "sim";
   const isWrong = ({ level }) => level !== "good" && (isSim || level !== "again");

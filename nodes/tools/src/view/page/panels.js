@@ -1,7 +1,8 @@
 // The lists and details beside the drawing.
 
 function make(tag, text, kind) { const element = document.createElement(tag); if (text !== undefined) element.textContent = text; if (kind) element.className = kind; return element; }
-/// The rows of a table whose cells are texts, [text, class] or elements; rows are kept from one moment to the next.
+/// A row of a table. Cells are texts, elements, or pairs of either with a class. Rows are kept from one moment to the
+/// next.
 function row(cells, head) {
   const row = make("tr");
   for (const cell of cells) { const [content, kind] = Array.isArray(cell) ? cell : [cell]; const made = make(head ? "th" : "td", content instanceof Node ? undefined : content, kind); if (content instanceof Node) made.append(content); row.append(made); }
@@ -9,7 +10,7 @@ function row(cells, head) {
 }
 function table(heads) { const whole = make("table"), head = make("thead"), body = make("tbody"); head.append(row(heads, true)); whole.append(head, body); return [whole, body]; }
 function pairs(rows) { const whole = make("table"), body = make("tbody"); for (const cells of rows) body.append(row(cells)); whole.append(body); return whole; }
-/// Says a text; what it said before is known without asking the browser.
+/// Sets the text of an element. The last text is remembered, because querying the browser is slow.
 function set(element, text) { if (element.said !== text) { element.said = text; element.textContent = text; } }
 function dot(level) { return make("span", "", "dot " + level); }
 
@@ -33,7 +34,7 @@ function nodeWords(look, at) {
   return look.network.nodes[at].kind + ", " + links + (links === 1 ? " link" : " links") + (answered ? ", " + short(answered) + " messages/" + per(look.network) : "");
 }
 
-/// Links, the one in most trouble first.
+/// The list of links, by default those in most trouble first.
 class LinkList {
   constructor(network, choose) {
     this.network = network; this.choose = choose; this.panel = document.getElementById("panel-links");
@@ -72,7 +73,7 @@ class LinkList {
   }
 }
 
-/// Nodes, by what passes them.
+/// The list of nodes: silent ones first, then by units sent.
 class NodeList {
   constructor(network, choose) {
     this.network = network; this.choose = choose; this.rows = [];
@@ -108,7 +109,7 @@ class NodeList {
   }
 }
 
-/// What has happened, the latest first.
+/// The list of events, the latest first.
 class EventList {
   constructor(network, go) {
     this.network = network; this.go = go;
@@ -136,13 +137,13 @@ function clockOf(network, t) {
   return short(t) + " " + unit;
 }
 
-/// What the virtual channels of a link are called: as the input buffers at its ends have them.
+/// The names of a link's virtual channels, from the input buffers at its ends.
 function channelNames(look, nodes) {
   for (const node of nodes) { const placed = look.stages(node), stage = placed && placed.stages.find(stage => stage.place === "port" && stage.channels.length > 1 && (stage.capacity || []).length); if (stage) return stage.channels; }
   return [];
 }
 
-/// One link, both its ends.
+/// The details of a link with both ends.
 function linkDetail(look, link, among, actions, choose) {
   const network = look.network, found = look.link(link), panel = make("div");
   panel.append(make("h2", linkName(network, link)));

@@ -1,8 +1,8 @@
-// The drawing, alive.
+// The live drawing of the network.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/// A drawing for networks that are too large for one of their own: a field of nodes.
+/// The drawing of a network that is too large for a drawing of its own: a grid of nodes.
 function field(network) {
   const count = network.nodes.length, across = Math.ceil(Math.sqrt(count * 2.2)), size = 16;
   const parts = network.nodes.map((node, at) => {
@@ -18,13 +18,13 @@ class Picture {
     this.network = network; this.choose = choose;
     this.canvas = document.getElementById("canvas");
     const { svg, overview } = network.header, both = document.getElementById("expand");
-    // Large networks begin with a box for each group.
+    // Show large networks with a box for each group first.
     both.hidden = !(svg && overview);
     both.addEventListener("click", () => this.take(this.isOverview ? svg : overview, !this.isOverview));
     this.moves();
     this.take(overview || svg || field(network), Boolean(overview));
   }
-  /// Shows a drawing instead of the one before.
+  /// Replaces the drawing.
   take(source, isOverview) {
     const { network, choose } = this, isField = !network.header.svg && !isOverview;
     this.isOverview = isOverview; this.strokes?.end(); this.strokes = null; this.solid = null; this.placed = [];
@@ -62,7 +62,7 @@ class Picture {
       group.addEventListener("pointermove", event => this.tip(event, () => this.linkTip(numbers)));
       group.addEventListener("pointerleave", () => this.hideTip());
     }
-    // A box of several nodes shows the links that are drawn nowhere else.
+    // A box of several nodes stands for the links that are drawn nowhere else.
     const isDrawn = new Set(this.links.flatMap(drawn => drawn.numbers));
     network.links.forEach((ends, link) => { if (!isDrawn.has(link)) for (const drawn of new Set(ends.flatMap(([node]) => this.nodes.get(node) || []))) if (drawn.at.length > 1) drawn.inside.push(link); });
     this.over = document.createElementNS(SVG, "g"); this.svg.append(this.over);
@@ -70,7 +70,7 @@ class Picture {
     this.show();
     if (this.all) this.draw(this.look, this.all, this.chosen);
   }
-  /// What is drawn, without the title and the legend that the page has itself; nothing while the page is hidden.
+  /// The bounds of the drawing without title and legend, of which the page has its own; null while the page is hidden.
   extent() {
     const parts = [...this.svg.children].slice(2).filter(part => !part.matches(".title, .legend")).map(part => part.getBBox?.()).filter(box => box && box.width + box.height > 0);
     if (!parts.length) return null;
@@ -113,7 +113,7 @@ class Picture {
   }
   linkTip(numbers) { return numbers.slice(0, 4).map(link => linkName(this.network, link) + "\n" + linkWords(this.look, this.look.link(link))).join("\n") + (numbers.length > 4 ? "\nand " + (numbers.length - 4) + " more links" : ""); }
 
-  /// Shows a moment. Only what looks otherwise than before is touched.
+  /// Shows a moment. Only elements whose appearance changes are touched.
   draw(look, all, chosen) {
     this.look = look; this.all = all; this.chosen = chosen;
     const full = capacity(this.network, all).rate;
@@ -145,13 +145,14 @@ class Picture {
       if (shown !== drawn.shown) { drawn.group.setAttribute("class", shown); drawn.shown = shown; }
     }
   }
-  /// What no sign may cover: boxes and words, each as left, top, right and bottom.
+  /// The areas that marks must not cover: boxes and texts, each as left, top, right and bottom.
   solids() {
     if (this.solid) return this.solid;
     const shapes = [...this.svg.querySelectorAll("g.node rect, g.node circle, text")].filter(shape => !shape.closest(".title, .legend, .mark"));
     return this.solid = shapes.map(shape => { const { x, y, width, height } = shape.getBBox(); return [x, y, x + width, y + height]; });
   }
-  /// Where the sign of a line stands: on it or, where it is short, beside it; away from boxes, words and other signs.
+  /// The position of a line's mark: on the line or, if that is short, beside it; away from boxes, texts and other
+  /// marks.
   markPlace(path, radius) {
     const length = path.getTotalLength(), free = ({ x, y }) => !this.solids().some(([left, top, right, bottom]) => x > left - radius && x < right + radius && y > top - radius && y < bottom + radius) && !this.placed.some(other => Math.hypot(other.x - x, other.y - y) < 2 * radius);
     const along = [.5, .4, .6, .3, .7, .2, .8, .12, .88].map(part => path.getPointAtLength(part * length)), middle = along[0], far = radius + 3;
@@ -160,7 +161,7 @@ class Picture {
     this.placed.push(place);
     return place;
   }
-  /// The sign of a line.
+  /// Updates the mark of a line.
   mark(drawn, { up, silent, badGrown, lost, share, fewer, lanes }) {
     const sign = silent ? "off ?" : !up ? "bad \u00d7" : lost >= LOSSES ? "warn \u2193" : badGrown > 2 ? "warn !" : fewer ? "warn " + lanes : share >= REPEATS ? "again \u21bb" : "";
     if (sign === drawn.markShown) return;
@@ -179,10 +180,10 @@ class Picture {
   }
 }
 
-/// Lines above which a browser takes too long to draw each as an element.
+/// Number of lines above which a browser takes too long to draw each as an element.
 const MOST_LIVE_LINES = 300;
 
-/// The lines of large drawings, on one canvas below their elements, which stay where they are and are pointed at.
+/// The lines of large drawings, on one canvas below their elements, which stay in place for the pointer.
 class Strokes {
   constructor(picture) {
     this.picture = picture;
@@ -201,7 +202,7 @@ class Strokes {
     const [left, top, wide, high] = picture.box, scale = Math.min(width / wide, height / high), paint = canvas.getContext("2d");
     paint.setTransform(1, 0, 0, 1, 0, 0); paint.clearRect(0, 0, width, height);
     paint.setTransform(scale, 0, 0, scale, (width - scale * wide) / 2 - scale * left, (height - scale * high) / 2 - scale * top);
-    // Those alike are one stroke, those in trouble on top.
+    // Draw equal lines as one stroke, those in trouble on top.
     const kinds = new Map();
     picture.links.forEach((drawn, at) => {
       const key = drawn.level + " " + drawn.thick.toFixed(1); let kind = kinds.get(key);

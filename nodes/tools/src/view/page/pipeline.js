@@ -1,6 +1,6 @@
-// One node: its stages one after the other, its traffic.
+// The details of a node: its stages in order, and its traffic.
 
-/// All that the stages of a node hold that are its own.
+/// The total content of a node's own stages.
 function heldOf(look, node) {
   const placed = look.stages(node);
   if (!placed) return 0;
@@ -14,7 +14,7 @@ function heldOf(look, node) {
   return sum;
 }
 
-/// The stages of a node as they are declared, with what they hold at this moment.
+/// The declared stages of a node, with their content at this moment.
 function stagesOf(look, node) {
   const placed = look.stages(node);
   if (!placed) return [];
@@ -39,7 +39,7 @@ function bar(held, room) {
   bar.append(fill); return bar;
 }
 
-/// Places as a field: tiles and subswitches stand as they do on the chip, eight in a row.
+/// The positions of a stage as a grid: tiles and subswitches as on the chip, eight per row.
 function fieldOf({ stage, places, each }) {
   const grid = make("div", undefined, "grid"), tiled = /tile|subswitch/.test(stage.place), across = tiled ? 8 : Math.min(16, Math.max(8, places.length));
   grid.style.gridTemplateColumns = `repeat(${across}, 1fr)`;
@@ -95,7 +95,7 @@ function latencies(look, node) {
   return box;
 }
 
-/// One node.
+/// The details of a node.
 function nodeDetail(look, node, choose, counters) {
   const network = look.network, { name, kind } = network.nodes[node], base = network.node(node), panel = make("div"), silent = look.text(base + N.silent);
   const title = make("h2"); title.append(dot(silent ? "bad" : "good"), make("span", name), make("span", "  " + kind + (look.get(base + N.pid) ? ", process " + look.get(base + N.pid) : ""), "faint"));

@@ -1,4 +1,4 @@
-// The time line: events, the moment that is shown, play and stop.
+// The timeline: events, the moment shown, play and pause.
 
 class TimeLine {
   constructor(network, live) {
@@ -29,7 +29,7 @@ class TimeLine {
     this.following = false; this.time = null;
     if (!keepPlaying) this.playing = false;
   }
-  /// The moment to be shown now.
+  /// The number of the moment to show now; -1 if there is none.
   advance(now) {
     const { moments, header } = this.network;
     if (!moments.length) return -1;
