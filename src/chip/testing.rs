@@ -200,7 +200,7 @@ where
             }
             self.step();
         }
-        panic!("{what} does not happen; events {:?}", self.events);
+        panic!("{what} did not happen; events {:?}", self.events);
     }
 
     pub fn bring_up(&mut self) {

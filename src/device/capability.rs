@@ -41,5 +41,5 @@ capabilities! {
     Collectives: CollectiveRuns = collectives_mut, "this KIND has no collective engine";
     Barriers: BarrierRuns = barriers_mut, "this KIND has no barrier units";
     Puts: RemotePuts = remote_puts, "this KIND cannot send puts for local programs";
-    Door: LocalPort = local_port, "this KIND has no door for local programs";
+    Door: LocalPort = local_port, "this KIND does not serve local programs";
 }

@@ -22,7 +22,7 @@ pub enum DeviceError {
     Unreachable { register: String },
     #[error("port {0} has no link")]
     NoLink(PortId),
-    #[error("port {port}: {link} links have no such register")]
+    #[error("port {port}: {link} links do not support this fault")]
     NoSuchFault {
         port: PortId,
         /// Name of the kind of link.

@@ -120,8 +120,7 @@ impl LinkProfile {
         }
     }
 
-    /// Longer times, for wires with round trips of tens of microseconds to many milliseconds
-    /// (design decision 9).
+    /// Longer times, for wires with round trips of tens of microseconds to many milliseconds.
     pub fn live() -> Self {
         Self {
             emulated_time: false,
@@ -174,12 +173,13 @@ pub enum LinkConfigError {
         min: u64,
         max: u64,
     },
-    /// A time is zero, or a maximum is below its minimum.
     #[error("{field}: the maximum is zero or below the minimum")]
     TimesInverted {
-        /// Name of the time or pair of times.
+        /// Name of the pair of times.
         field: &'static str,
     },
+    #[error("{0} is zero")]
+    ZeroTime(&'static str),
 }
 
 /// When a receiver hands up a frame's phits, on links that do so before the packet's CRC arrives.
@@ -367,20 +367,55 @@ fn check_profile(profile: &LinkProfile) -> Result<(), LinkConfigError> {
     ];
     let inverted =
         |(_, least, most): &(_, Duration, Duration)| most < least || *most == Duration::ZERO;
-    let ends = [
+    if let Some((field, ..)) = times.into_iter().find(inverted) {
+        return Err(LinkConfigError::TimesInverted { field });
+    }
+    let zero = Some(Duration::ZERO);
+    let never_zero = [
+        ("min_retry_timeout", Some(p.min_retry_timeout)),
+        ("min_training_interval", Some(training.0)),
         ("give_up", p.give_up),
         ("silence", p.silence),
         ("heal", p.heal),
     ];
-    let at_once = |(_, time): &(_, Option<Duration>)| *time == Some(Duration::ZERO);
-    let inverted = times.into_iter().find(inverted).map(|(field, ..)| field);
-    let at_once = ends.into_iter().find(at_once).map(|(field, _)| field);
-    let shortest = [p.min_retry_timeout, training.0];
-    let never = shortest
-        .contains(&Duration::ZERO)
-        .then_some("retry_timeout");
-    match inverted.or(at_once).or(never) {
-        Some(field) => Err(LinkConfigError::TimesInverted { field }),
+    match never_zero.into_iter().find(|&(_, time)| time == zero) {
+        Some((field, _)) => Err(LinkConfigError::ZeroTime(field)),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_times_are_named() {
+        assert_eq!(check_profile(&LinkProfile::live()), Ok(()));
+        let wrong: [(fn(&mut LinkProfile), _); 6] = [
+            (
+                |p| p.max_retry_timeout = Duration::from_ns(1),
+                "retry_timeout: the maximum is zero or below the minimum",
+            ),
+            (
+                |p| p.packet_silence = Duration::ZERO,
+                "packet_silence: the maximum is zero or below the minimum",
+            ),
+            (
+                |p| p.min_retry_timeout = Duration::ZERO,
+                "min_retry_timeout is zero",
+            ),
+            (
+                |p| p.min_training_interval = Duration::ZERO,
+                "min_training_interval is zero",
+            ),
+            (|p| p.give_up = Some(Duration::ZERO), "give_up is zero"),
+            (|p| p.heal = Some(Duration::ZERO), "heal is zero"),
+        ];
+        for (spoil, said) in wrong {
+            let mut profile = LinkProfile::live();
+            spoil(&mut profile);
+            let found = check_profile(&profile).map_err(|error| error.to_string());
+            assert_eq!(found, Err(said.to_owned()));
+        }
     }
 }

@@ -133,5 +133,5 @@ check "Ctrl-C ends it in order (status $SETTLED)" test "$SETTLED" = 130
 check "nor is one impaired then" unimpaired
 
 check_fails "BlackWidow has no additions" "this NIC does not support atomic operations" bench gups --lab "$LAB" --seconds 0.1
-check_fails "nor such registers" "YARC links have no such register" t_ctl nic0 fault bad-crc 0
+check_fails "nor such registers" "YARC links do not support this fault" t_ctl nic0 fault bad-crc 0
 check_fails "nor collective engines" "needs two NICs with collective engines" bench barrier --lab "$LAB"

@@ -58,7 +58,7 @@ impl Lanes {
         while in_use <= count {
             assert!(
                 word_bits.is_multiple_of(in_use as u32),
-                "any number of the lanes divides a wire word"
+                "a wire word divides evenly among any number of the lanes"
             );
             in_use += 1;
         }

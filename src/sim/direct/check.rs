@@ -80,7 +80,7 @@ impl fmt::Display for Violation {
             }
             Self::Deliveries { sent, arrived } => write!(
                 f,
-                "deliveries: {sent} packets sent, {arrived} arrived, or others than those sent"
+                "deliveries: {sent} packets sent, {arrived} arrived, or not those sent"
             ),
             Self::Damaged(n) => write!(f, "payload: {n} packets damaged"),
             Self::Misdated { bits } => write!(

@@ -15,7 +15,7 @@ reasons! {
         BadKind = "frame_bad_kind": "reserved frame kind",
         BadLength = "frame_bad_length": "frame length does not match the header",
         /// The check is a CRC-32C over everything before it.
-        BadHeaderCheck = "frame_bad_header_check": "wrong check of the header and payload",
+        BadHeaderCheck = "frame_bad_header_check": "wrong check of the header",
         /// The header has 13 reserved bits.
         ReservedHeader = "frame_reserved_header":
             "nonzero reserved bits beside the lane mask",
@@ -24,7 +24,7 @@ reasons! {
         NoLanes = "frame_no_lanes": "empty lane mask in a data frame",
         /// The number of units must be zero in a training frame.
         BadPhitCount = "frame_bad_phit_count":
-            "invalid number of phits for this kind of frame",
+            "invalid number of units for this kind of frame",
         /// Bits 6:3 of the byte are reserved.
         ReservedTraining = "frame_reserved_training":
             "nonzero reserved bits in the training lane byte",

@@ -92,7 +92,10 @@ pub enum Ignored {
     #[error("the child was not yet notified of the last barrier")]
     ArrivalEarly,
     /// The child has already arrived, or was not notified of the last barrier yet.
-    #[error("the child signalled a eureka after it had arrived")]
+    #[error(
+        "the child signalled a eureka after it had arrived, or before it was notified of the last \
+             barrier"
+    )]
     EurekaLate,
     /// The router has not signalled its parent that all children have arrived.
     #[error("barrier completed before all children arrived")]
