@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::flags::FI_ETOOSMALL;
 
-/// Events of a queue that requests no size.
+/// Maximum number of events in a queue that requests no size.
 const USUAL_ROOM: usize = 256;
 
 /// A queue of events: the number of each, and its bytes.

@@ -27,7 +27,7 @@ impl Progress {
     /// Starts the thread. The program's signals do not reach it.
     ///
     /// # Errors
-    /// There are no threads or no descriptors left.
+    /// Fails if no threads or no descriptors are left.
     pub fn start(domain: &Arc<Domain>) -> io::Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
         let object = Arc::new(domain.wait_object()?);

@@ -1,5 +1,5 @@
-//! Time as the engine counts it: in checks of what has arrived, not by the clock. A machine that
-//! was suspended, or a program that was computing, has not waited.
+//! The engine's time: it counts checks of what has arrived, not seconds. A machine that was
+//! suspended, or a program that was computing, has not waited for its peers.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ pub const TICK: Duration = Duration::from_millis(500);
 /// `phitwire manage --watch` takes to route around it (one).
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Checks so far, and how many of them a silent peer is given.
+/// The checks so far, and the number of checks that a silent peer is granted.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     /// Checks so far.
@@ -28,7 +28,7 @@ impl Default for Clock {
     }
 }
 
-/// A time in checks, rounded down.
+/// Converts a time to a number of checks, rounded down.
 pub(super) const fn in_ticks(time: Duration) -> u32 {
     (time.as_millis() / TICK.as_millis()) as u32
 }

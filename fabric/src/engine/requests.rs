@@ -138,7 +138,7 @@ impl Requests {
         core.actions.push_back(Action::Pull(peer, head, into));
     }
 
-    /// The data of a reply have been fetched, or will not be.
+    /// Handles the end of a reply's transfer: the data have been fetched, or will not be.
     pub(super) fn pulled(
         &mut self,
         core: &Core,

@@ -4,8 +4,8 @@ use super::wire::{PART, SLOT};
 
 /// Maximum number of posted receives.
 pub const RECEIVES: usize = 256;
-/// Minimum number of posted receives. Each peer may have two messages in flight; what finds no
-/// receive is rejected and resent.
+/// Minimum number of posted receives. Each peer may have two messages in flight; a message that
+/// finds no receive is rejected and resent.
 pub const LEAST_RECEIVES: usize = 64;
 /// Messages in flight. Together with the fetches and block transfers of one-sided operations they
 /// stay below a program's 128 transfers, behind which probes would wait.
@@ -19,7 +19,7 @@ const SENDS_AT: u64 = (RECEIVES * SLOT) as u64;
 /// Offset of the stages, which peers reach.
 pub const STAGES_AT: u64 = SENDS_AT + (SENDS * SLOT) as u64;
 const FETCHES_AT: u64 = STAGES_AT + (STAGES * PART) as u64;
-/// Offset of the words that probes fetch; never read.
+/// Offset of the buffer for the words that probes fetch; never read.
 pub const PROBES_AT: u64 = FETCHES_AT + (FETCHES * PART) as u64;
 /// Bytes of the segment.
 pub const SEGMENT: u64 = PROBES_AT + 64;

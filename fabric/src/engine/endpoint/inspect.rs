@@ -72,7 +72,7 @@ impl Endpoint {
         self.core.peers.iter().map(|peer| peer.failed).collect()
     }
 
-    /// A message ends with this status; the slot may be free.
+    /// Ends the message in a slot with this status; the slot may be free.
     pub(in super::super) fn sent(&mut self, shared: &mut Shared, slot: usize, status: Status) {
         self.session.completed(&mut self.core, shared, slot, status);
         self.route(shared);

@@ -9,8 +9,8 @@ use crate::flags::{FI_ATOMIC, FI_READ, FI_RMA, FI_WRITE};
 const ROUNDS: usize = 40;
 const KEY: u64 = 11;
 
-/// Counters at the second program, of its memory and of its endpoint: reads and writes of each, and
-/// both in one.
+/// Adds counters to a program: one of reads and one of writes, each for its memory and for its
+/// endpoint, and one of both for its memory.
 fn count(node: &mut Node, bytes: Bytes) {
     let shared = &mut node.shared;
     let slots = [(); 5].map(|()| shared.counters.insert(Counter::default()));
