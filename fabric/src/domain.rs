@@ -28,7 +28,6 @@ use crate::wait::{Alarm, WaitObject};
 
 /// Maximum number of endpoints of a domain.
 pub const MOST_ENDPOINTS: usize = 64;
-/// Maximum number of waiters.
 const MOST_WAITERS: usize = 4096;
 /// Maximum number of rounds of progress that a caller makes before it sleeps.
 const MOST_TURNS: usize = 8;
@@ -68,7 +67,6 @@ struct Waiter {
 /// The state of a domain, behind its lock.
 #[derive(Debug)]
 pub struct State {
-    /// State that the endpoints share.
     pub shared: Shared,
     endpoints: Slab<Driver>,
     /// Consecutive calls without progress.
@@ -100,7 +98,7 @@ impl Domain {
         self.state.lock().ok()
     }
 
-    /// A new wait object.
+    /// Creates a wait object.
     ///
     /// # Errors
     /// Fails if no descriptor is free.

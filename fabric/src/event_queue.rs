@@ -41,7 +41,7 @@ impl EventQueue {
         Ok(())
     }
 
-    /// The oldest event, which stays with `peek`.
+    /// Returns the oldest event, and removes it unless `peek` is set.
     ///
     /// # Errors
     /// `EAGAIN` if there is none; `FI_ETOOSMALL` if it has more than `most` bytes.

@@ -60,7 +60,7 @@ impl Place {
         };
         let ranks: usize = number(&SIZES).unwrap_or(1);
         let (door, ranks_here) = match env::var_os("PHITWIRE_DOOR") {
-            // All ranks of the job may be there.
+            // All ranks of the job may use this door.
             Some(door) => (PathBuf::from(door), ranks),
             None => {
                 let doors = doors(&run_dir().join(env::var_os("PHITWIRE_LAB")?));

@@ -1,4 +1,4 @@
-//! Descriptors on which callers sleep until something may move.
+//! Descriptors on which callers sleep until there may be progress.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

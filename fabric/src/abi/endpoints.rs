@@ -174,7 +174,7 @@ unsafe extern "C" fn control(ep: *mut c_void, command: c_int, arg: *mut u64) -> 
     })
 }
 
-/// Refuses an endpoint that could not get answers.
+/// Reports that no receives are left for an endpoint, which would get no answers.
 fn no_receives() -> i32 {
     eprintln!(
         "phitwire: other endpoints hold all receives of the NIC; use fewer endpoints (OpenSHMEM: \

@@ -1,4 +1,4 @@
-//! Event queues.
+//! `fi_eq_open`, and the calls on event queues.
 
 use std::ffi::{c_int, c_void};
 use std::os::fd::{AsFd, AsRawFd};
@@ -30,7 +30,7 @@ pub struct Own {
     queue: Mutex<Option<EventQueue>>,
     event: Event,
     waits_by: c_int,
-    /// Whether the program may write.
+    /// Whether the program may write events.
     is_writable: bool,
     /// Endpoints that are bound to it hold clones.
     pub bound: Arc<()>,

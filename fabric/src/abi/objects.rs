@@ -276,7 +276,7 @@ pub fn answer(call: impl FnOnce() -> Result<isize, i32>) -> isize {
     }
 }
 
-/// The number of a system call's error.
+/// The error number of a failed system call.
 pub fn errno_of(error: std::io::Error) -> i32 {
     error.raw_os_error().unwrap_or(FI_EOTHER)
 }

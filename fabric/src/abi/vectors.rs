@@ -1,4 +1,4 @@
-//! Address vectors.
+//! `fi_av_open`, and the calls on address vectors.
 
 use std::ffi::{c_char, c_int, c_void};
 

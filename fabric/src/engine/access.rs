@@ -31,7 +31,7 @@ pub struct Target {
 /// An atomic operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
-    /// Type of the elements.
+    /// libfabric's number of the element type.
     pub datatype: u8,
     /// libfabric's number of the operation.
     pub op: u8,

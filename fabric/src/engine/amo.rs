@@ -10,7 +10,7 @@ pub struct Amo {
     pub op: AtomicOp,
     pub width: Width,
     pub operands: [u64; 2],
-    /// Whether the old word is wanted.
+    /// Whether to return the old word.
     pub fetch: bool,
     /// Index of the element within the operation.
     pub element: usize,

@@ -13,7 +13,6 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 /// The checks so far, and the number of checks that a silent peer is granted.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// Checks so far.
     checks: u32,
     /// Checks without a reply before a peer is given up; 0: never.
     patience: u32,
@@ -44,7 +43,6 @@ impl Clock {
         self.checks = self.checks.saturating_add(1);
     }
 
-    /// Checks so far.
     pub(super) const fn checks(&self) -> u32 {
         self.checks
     }

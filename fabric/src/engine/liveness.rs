@@ -2,7 +2,6 @@
 //!
 //! A NIC replies to a get as long as it works and can be reached, whatever its program does, and
 //! rejects it once that program has ended. So a peer that is awaited and has been silent for two
-//! rejects it once that program has ended. So a peer that is awaited and has been silent for two
 //! seconds is probed repeatedly with a get of one word of its memory. After
 //! [`PATIENCE`](super::clock::PATIENCE) more without a reply it is lost, and all operations that
 //! await it fail. If patience has no limit, silence alone loses no peer. A program that has ended
@@ -104,7 +103,7 @@ struct Notice {
     every: u32,
 }
 
-/// Monitors the peers.
+/// Decides which peers to probe, and which to give up.
 #[derive(Debug, Default)]
 pub struct Liveness {
     /// When the last check was due.
@@ -118,7 +117,6 @@ pub struct Liveness {
     /// Checks at which a receive from any source had no message.
     quiet: u32,
     pulses: PerPeer<(Pulse, Notice)>,
-    /// Probes so far.
     #[cfg(test)]
     pub(super) probes: u64,
 }

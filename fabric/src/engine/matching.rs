@@ -58,7 +58,7 @@ struct Unexpected {
 pub struct Matching {
     /// Receives: untagged, and tagged.
     posted: [VecDeque<Posted>; 2],
-    /// Messages, likewise.
+    /// Messages without a receive: untagged, and tagged.
     unexpected: [VecDeque<Unexpected>; 2],
     multis: Slab<Multi>,
     /// Bytes of room below which a multi-receive buffer is full.

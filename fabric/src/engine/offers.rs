@@ -29,7 +29,7 @@ struct Offer {
     from: Pieces,
     head: Head,
     next_part: u32,
-    /// Part and stage.
+    /// Number and stage of each staged part.
     staged: Vec<(u32, usize)>,
     taken: u64,
     /// Whether the announcement may have reached the peer.
@@ -45,7 +45,6 @@ struct Offer {
     failure: Option<Failure>,
 }
 
-/// The announced transfers.
 #[derive(Debug, Default)]
 pub struct Offers {
     all: HashMap<u64, Offer>,
@@ -58,7 +57,7 @@ pub struct Offers {
 }
 
 impl Offers {
-    /// Unfinished transfers.
+    /// Number of unfinished transfers.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }

@@ -71,7 +71,7 @@ struct Whole {
     failure: Option<Failure>,
 }
 
-/// Operations in flight.
+/// The operations in flight.
 #[derive(Debug)]
 pub struct OneSided {
     wholes: Slab<Whole>,
@@ -108,7 +108,7 @@ impl Default for OneSided {
 type Begun = (Target, Owner, usize);
 
 impl OneSided {
-    /// Operations in flight.
+    /// Number of operations in flight.
     pub(super) const fn len(&self) -> usize {
         self.wholes.len()
     }
@@ -142,7 +142,7 @@ impl OneSided {
         ]
     }
 
-    /// Handles received from peers.
+    /// Number of handles received from peers.
     #[cfg(test)]
     pub(super) fn learned(&self) -> usize {
         self.handles.len()

@@ -54,7 +54,7 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Commands that the NIC has not taken.
+    /// Number of commands that the NIC has not taken.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.queue.len()

@@ -6,7 +6,6 @@ use super::wire::Head;
 /// What to do when a message has arrived, or never will.
 #[derive(Clone, Copy, Debug)]
 pub enum End {
-    /// No action.
     Nothing,
     /// Complete the operation, which had this many bytes.
     Op(Op, usize),

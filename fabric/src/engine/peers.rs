@@ -33,7 +33,7 @@ pub struct Peers {
 const MOST_SENDERS: usize = 4096;
 
 impl Peers {
-    /// No peers yet, of the endpoint with this address.
+    /// The peers of the endpoint with this address: none at first.
     pub fn new(own: Address) -> Self {
         Self {
             all: Vec::new(),

@@ -26,7 +26,7 @@ struct Range {
     base: u64,
     end: u64,
     state: Opened,
-    /// Transfers that use it.
+    /// Number of transfers that use it.
     users: u32,
     /// Transfers that are announced once it is open.
     waiting: Vec<u64>,
@@ -36,10 +36,10 @@ struct Range {
     is_unwanted: bool,
 }
 
-/// Whether a range is open.
+/// The state of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// Not yet.
+    /// Not open yet.
     Soon,
     /// Open, with this handle and base address.
     Open(Reach),
@@ -190,7 +190,7 @@ impl Ranges {
         all.any(|range| range.is_unwanted && range.state != Opened::Never)
     }
 
-    /// Transfers that use a range.
+    /// Number of transfers that use ranges.
     #[cfg(test)]
     pub(super) fn users(&self) -> usize {
         self.all.iter().map(|range| range.users as usize).sum()

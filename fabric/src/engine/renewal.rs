@@ -52,7 +52,7 @@ pub struct Renewal {
 }
 
 impl Renewal {
-    /// Renewals under way.
+    /// Number of renewals in progress.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.under_way.len()

@@ -53,7 +53,7 @@ struct Channel {
     undelivered: BTreeMap<u64, End>,
     /// Messages that arrived early.
     held: BTreeMap<u64, (Head, Vec<u8>)>,
-    /// Whether the peer is in [`Session::waiting`].
+    /// Whether the peer is in `Session::waiting`.
     is_waiting: bool,
 }
 
@@ -95,7 +95,7 @@ impl Session {
         self.window = ((self.receives.count() / programs) as u64).clamp(2, WIDEST);
     }
 
-    /// Messages waiting to be sent.
+    /// Number of messages waiting to be sent.
     pub(super) const fn queued(&self) -> usize {
         self.queued
     }

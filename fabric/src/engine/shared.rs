@@ -15,7 +15,6 @@ pub const MOST_OBJECTS: usize = 65_536;
 /// A failure: libfabric's error number, and our own reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// libfabric's error number.
     pub errno: i32,
     pub why: Why,
 }
@@ -90,9 +89,9 @@ impl Queue {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counter {
-    /// Completions.
+    /// Number of completions.
     pub value: u64,
-    /// Failures.
+    /// Number of failures.
     pub errors: u64,
     /// Both values, as the program last read them.
     seen: (u64, u64),
@@ -207,7 +206,6 @@ pub enum Object {
 /// The objects that an endpoint is bound to.
 #[derive(Clone, Debug, Default)]
 pub struct Binds {
-    /// Address vector of the endpoint.
     pub vector: Option<usize>,
     /// Queue of sends and one-sided operations, and whether they complete there only on request.
     pub transmit: Option<(usize, bool)>,
@@ -234,7 +232,6 @@ impl Binds {
 /// The completion attributes of an operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Op {
-    /// The program's context.
     pub context: usize,
     /// `FI_SEND`, `FI_RECV`, `FI_READ` or `FI_WRITE`, with `FI_MSG` and so on.
     pub flags: u64,
@@ -266,17 +263,14 @@ impl Op {
 /// State shared by the endpoints of a domain.
 #[derive(Debug)]
 pub struct Shared {
-    /// Completion queues.
     pub queues: Slab<Queue>,
     pub counters: Slab<Counter>,
-    /// Address vectors.
     pub vectors: Slab<Vector>,
     /// Whether operations of peers are counted (`FI_RMA_EVENT`). NICs do not report them, so the
     /// program carries them out: its memory is not opened to NICs.
     pub counts: bool,
     /// Registered memory by key.
     pub regions: HashMap<u64, Region>,
-    /// The next key to assign.
     next_key: u64,
     /// Keys whose memory has a different handle than the key contains. They are not assigned again:
     /// peers may still hold that handle, which may stand for other memory by then.

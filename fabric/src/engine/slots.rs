@@ -7,12 +7,12 @@ pub const RECEIVES: usize = 256;
 /// Minimum number of posted receives. Each peer may have two messages in flight; a message that
 /// finds no receive is rejected and resent.
 pub const LEAST_RECEIVES: usize = 64;
-/// Messages in flight. Together with the fetches and block transfers of one-sided operations they
-/// stay below a program's 128 transfers, behind which probes would wait.
+/// Maximum number of messages in flight. Together with the fetches and block transfers of one-sided
+/// operations they stay below a program's 128 transfers, behind which probes would wait.
 pub const SENDS: usize = 64;
-/// Parts waiting to be fetched by peers.
+/// Maximum number of parts waiting to be fetched by peers.
 pub const STAGES: usize = 96;
-/// Parts being fetched.
+/// Maximum number of parts being fetched.
 pub const FETCHES: usize = 32;
 
 const SENDS_AT: u64 = (RECEIVES * SLOT) as u64;

@@ -180,7 +180,6 @@ pub struct Head {
     pub op: u8,
     /// Handle of the memory where parts are staged.
     pub handle: u16,
-    /// The sender.
     pub from: Address,
     /// Incarnation of the receiver.
     pub to_incarnation: u32,

@@ -55,7 +55,6 @@ impl Endpoint {
         self.offers.kept()
     }
 
-    /// Probes so far.
     pub(in super::super) const fn probes(&self) -> u64 {
         self.liveness.probes
     }

@@ -5,7 +5,7 @@ use super::*;
 use crate::engine::shared::Counter;
 use crate::flags::{FI_ATOMIC, FI_READ, FI_RMA, FI_WRITE};
 
-/// Operations of each kind.
+/// Number of operations of each kind.
 const ROUNDS: usize = 40;
 const KEY: u64 = 11;
 

@@ -66,7 +66,7 @@ fn memory_of_an_endpoint_that_has_closed_is_opened_by_another() {
     assert_eq!(opened.net.open_handles(1).len(), handles.len() + 1);
 }
 
-/// The endpoint closes when it has been asked for the renewal, or has begun it.
+/// The endpoint closes before or after it has begun the requested renewal.
 #[test]
 fn a_renewal_outlives_the_endpoint_that_began_it() {
     for has_begun in [false, true] {

@@ -237,7 +237,7 @@ fn somebody_lost_is_told_to_the_next_who_waits_for_anyone() {
     assert_eq!(net.looks(0, 0), []);
 }
 
-/// Neither a receive nor a message, which used to fail after a minute.
+/// Neither a receive nor a message fails; messages used to fail after a minute.
 #[test]
 fn without_an_end_of_patience_silence_loses_nobody() {
     let mut net = all(2);

@@ -105,8 +105,8 @@ fn messages_that_failed_are_not_fetched() {
     assert!(into.now().iter().all(|&byte| byte == 0));
 }
 
-/// Not even when another message is staged: the stages of the failed one are kept until the peer
-/// has been notified.
+/// The stages of the failed message are kept until the peer has been notified, even if another
+/// message needs some.
 #[test]
 fn a_message_that_failed_does_not_become_another_one() {
     let mut net = all(3);

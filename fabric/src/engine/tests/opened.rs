@@ -15,7 +15,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Two programs.
+    /// Two programs, the second of which opens `bytes` bytes.
     pub fn new(bytes: usize) -> Self {
         Self::by(Network::new(&[0, 1], 1, true), 1, bytes)
     }

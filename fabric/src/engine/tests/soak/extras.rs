@@ -40,7 +40,7 @@ impl Plan {
     /// Draws extras for some of the seeds, and leaves the rest of their plan unchanged.
     pub fn draw_extras(&mut self, dice: &mut Dice, span: Duration) {
         if self.shape != Shape::Silence && self.shape.loses() && dice.chance(200) {
-            // The plan ends without a limit of patience: cuts end, and ended programs are detected.
+            // No limit of patience is needed: cuts end, and ended programs are detected.
             self.gives_up = false;
         }
         for at in 0..self.nodes {

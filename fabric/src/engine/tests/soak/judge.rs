@@ -75,7 +75,7 @@ impl Judge {
         self.posted.push(number);
     }
 
-    /// Whether an access may begin: a slot is changed by one at a time.
+    /// Whether an access may begin: only one at a time may change a slot.
     pub fn may_begin(&self, plan: &Plan, number: usize) -> bool {
         let wanted = &plan.accesses[number];
         let Kind::Write { slot, .. } = wanted.kind else {
