@@ -251,9 +251,7 @@ pub struct Ends {
     pub unreached: Vec<String>,
     /// Targets that refused to take part.
     pub refusers: Vec<String>,
-    /// The work of links and routers.
     pub work: Work,
-    /// The fates of the processes.
     pub fates: Fates,
 }
 

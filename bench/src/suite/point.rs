@@ -189,7 +189,7 @@ impl PointSuite {
         self.sizes.len()
     }
 
-    /// The sources and targets, for the head of the table.
+    /// The plan of all rows, for the head of the table.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }

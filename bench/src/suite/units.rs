@@ -33,7 +33,7 @@ pub enum UnitError {
     Lab(#[from] LabError),
     #[error("lab `{0}` has no barrier units: omit --unit to use collective engines")]
     NoUnits(String),
-    /// The name does not belong to a NIC.
+    /// The name does not belong to a NIC with barrier units.
     #[error("lab `{lab}` has no NIC `{name}` with barrier units; available: {nics}")]
     NoSuchNic {
         lab: String,

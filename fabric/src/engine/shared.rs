@@ -209,7 +209,7 @@ pub struct Binds {
     pub vector: Option<usize>,
     /// Queue of sends and one-sided operations, and whether they complete there only on request.
     pub transmit: Option<(usize, bool)>,
-    /// Queue of receives, with the same choice.
+    /// Likewise for receives.
     pub receive: Option<(usize, bool)>,
     /// Counters by flag.
     pub counters: BTreeMap<u64, usize>,

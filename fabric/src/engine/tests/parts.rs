@@ -84,7 +84,7 @@ fn a_request_ends_with_the_fetch_of_its_reply() {
         key: 7,
         ..head(Kind::Ready, 1)
     };
-    // Only the peer that was asked gets the memory, and once.
+    // The memory goes only to the peer that was asked, and only once.
     for (from, is_owed) in [(other, false), (peer, true), (peer, false)] {
         requests.reply_announced(&mut core, from, announced);
         match core.actions.pop_front() {

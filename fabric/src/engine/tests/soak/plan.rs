@@ -18,7 +18,7 @@ pub enum Shape {
     ShortCuts,
     /// Paths are cut for longer.
     LongCuts,
-    /// A program ends in the middle.
+    /// A program ends in the middle of the run.
     End,
     /// A NIC falls silent for ever.
     Silence,
