@@ -9,7 +9,7 @@
 //! operations without a NIC; their calls wake the waiters that then have something to read. A
 //! waiter is identified by its thread and what it awaits. Only that thread ends its wait
 //! ([`State::leave`]), so the others sleep on; the last one cancels the requests. All waiters also
-//! wake twice a second, because the checks for silent peers run only then.
+//! wake twice a second, because silent peers are detected only when callers make progress.
 //!
 //! Threads may share a wait object. A thread that prepares to sleep clears it, possibly after it
 //! was set for another thread. No wake is lost: the other thread is still a waiter, and the reason

@@ -26,9 +26,9 @@ const TX_FLAGS: u64 = FI_COMPLETION
     | FI_MORE;
 const RX_FLAGS: u64 = FI_COMPLETION | FI_MULTI_RECV | FI_MORE;
 
-/// Whether the provider can satisfy the hints of a call with this version. The call's flags and
-/// node decide which addresses of the hints are used: with `FI_SOURCE` not the source, with a node
-/// not the destination.
+/// Whether the provider can satisfy the hints of a call with this version. Addresses in the hints
+/// that the call replaces are not checked: with `FI_SOURCE` the source, otherwise the destination
+/// if the call has a node.
 ///
 /// # Safety
 /// The attributes of the hints are null or valid.

@@ -17,7 +17,7 @@ use crate::progress::Progress;
 use crate::wait::WaitObject;
 
 pub const FI_EOTHER: i32 = 256;
-/// Idle calls in a row before a call yields the core, and then before a call sleeps.
+/// Idle calls in a row before calls yield the core, and further ones before calls sleep.
 const SPINS: u32 = 8;
 const YIELDS: u32 = 24;
 /// Longest sleep of a call that should not block.
@@ -333,8 +333,8 @@ pub fn progress(domain: &Domain) -> Result<(), i32> {
     Ok(())
 }
 
-/// Makes progress until `look` finds something or the wait ends. A call that does not wait looks
-/// once, and relaxes as [`progress`] does.
+/// Makes progress until `look` finds something or the wait ends. A call that does not wait makes
+/// progress once, and relaxes as [`progress`] does.
 ///
 /// # Errors
 /// `EINTR` if another thread closes the part.

@@ -38,7 +38,7 @@ pub struct Multi {
     /// Messages whose bytes have not arrived yet.
     coming: usize,
     is_full: bool,
-    /// Why the buffer fails after the last of these messages, if it was taken back before it was
+    /// Why the buffer fails after the last of these messages, if it is no longer posted though not
     /// full.
     ended: Option<Failure>,
 }

@@ -29,7 +29,8 @@ struct Pull {
     got: u64,
     /// Bytes to fetch.
     wanted: u64,
-    /// Unfinished fetches straight into the program's memory, which is in use until they end.
+    /// Number of unfinished fetches directly into the program's memory, which is in use until they
+    /// end.
     landing: u32,
     failure: Option<Failure>,
 }

@@ -164,7 +164,8 @@ impl Endpoint {
         for (peer, failed) in core.peers.iter().map(|peer| peer.failed).enumerate() {
             core.actions.push_back(match failed {
                 None => Action::Lose(peer, failure),
-                // The peer was lost earlier; fetches that still waited for the NIC will not end.
+                // The peer was already lost, but fetches from it were awaited: they will not end
+                // now.
                 Some(lost) => Action::Forget(peer, lost, failure),
             });
         }

@@ -84,7 +84,7 @@ fn operations_of_peers_count_once() {
         net.settle();
         let counters = &net.nodes[1].shared.counters;
         let counted: Vec<_> = counters.iter().map(|counter| counter.value).collect();
-        // One in six fetches and changes.
+        // One operation in six fetches and changes.
         let expected = [3, 4, 3, 4, 6].map(|share| share * ROUNDS as u64);
         assert_eq!(counted, expected, "{lost} per mille lost");
     }

@@ -189,7 +189,7 @@ impl Network {
         self.after(time.saturating_sub(self.now), Event::Wake);
     }
 
-    /// Time of the next event that no program causes.
+    /// Time of the next scheduled event.
     pub fn next_event(&self) -> Option<Duration> {
         self.events.keys().next().map(|key| key.0)
     }
