@@ -30,7 +30,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Peers that are being served.
+    /// Number of peers that are being served.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.under_way.len()

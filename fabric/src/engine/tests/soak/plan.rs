@@ -7,7 +7,7 @@ use crate::engine::shared::Open;
 use crate::engine::tests::network::Dice;
 use crate::memory::Arena;
 
-/// The fault that a seed's programs suffer, in addition to single losses.
+/// The kind of fault that a seed's programs suffer, in addition to single losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// No further fault.
