@@ -52,7 +52,7 @@ declare -A ends=()
 declare -A gone=()
 
 # find_ends [LOOK]: with LOOK, deleted interfaces are skipped and listed in `gone`. That costs as much as all the rest,
-# so that commands are first tried without it.
+# so commands are first tried without it.
 find_ends() {
     local a b if_a if_b look=${1:-}
     local -A there=()
@@ -78,7 +78,7 @@ find_end() {
     fi
 }
 
-# Finds the existing ends, and names the deleted ones.
+# Finds the existing ends, and prints the names of the deleted ones.
 look() {
     find_ends look
     (( ${#gone[@]} )) || return 0
@@ -106,7 +106,7 @@ clear_ends() {
     clear_nft
 }
 
-# whole_again NETNS INTERFACE: turns its offload on again.
+# whole_again NETNS INTERFACE: turns the interface's offload on again.
 whole_again() { inside "$1" ethtool -K "$2" gso on tx-udp-segmentation on; }
 
 clear_nft() {

@@ -210,7 +210,7 @@ phw_has_run_dir() {
         mode=$(stat -c %a -- "$run")
         (( 8#$mode & 8#022 )) || return 0
         why="its mode is $mode"
-        # Where everyone keeps files, others must still be able to write.
+        # In a shared directory such as /tmp, others must still be able to write.
         if (( 8#$mode & 8#1000 )); then remedy+=", such as $run/phitwire"; else remedy="run \`chmod go-w $run\`"; fi
     fi
     phw_die "$run must be a directory writable only by you: $why; $remedy"
@@ -398,7 +398,7 @@ phw_in_netns() {
         | awk '$2 == "space" { ours[$1] = 1; next } $1 in ours { split($2, part, "/"); print part[3] }' || true
 }
 
-# Ends the processes of a lab. A list is soon outdated: make it again until it is empty.
+# Ends the processes of a lab. A list of them is soon outdated, so list them again until there are none.
 phw_end_members() {
     local starter pids='' round
     for (( round = 0; round < 20; round++ )); do
@@ -426,7 +426,7 @@ phw_remove_lab() {
         phw_lab_etc "$lab" | while read -r half; do rm -rf -- "$half" || exit 1; done || status=1
         rmdir -- "$PHW_ETC_NETNS" 2>/dev/null || true
     elif [[ -n $(phw_lab_netns "$lab") ]]; then
-        # Perhaps another user's lab of the same name; remove what is ours anyway.
+        # This may be another user's lab of the same name; remove what is ours anyway.
         phw_note "lab '$lab' has network namespaces, which only root can remove: run this as the user who brought the lab up"
         status=1
     fi

@@ -158,7 +158,7 @@ describe() {
     phw_need_room "$count"
     # Where many processes share a core, polling would starve those that have work.
     [[ $spin != auto ]] || spin=$(( count <= 2 * $(nproc) ? 100 : 0 ))
-    # Where none polls, a process woken on its neighbour's core gets its frame sooner than on a core that must wake too.
+    # Where none polls, a process on its neighbour's core gets its frame sooner than on a core that must wake up first.
     [[ $stay != auto ]] || { stay=off; (( 10#$spin > 0 || count <= 2 * $(nproc) )) || stay=on; }
     local run
     if [[ $mode == loopback ]]; then
@@ -281,7 +281,7 @@ wait_for_links() {
     while kill -0 "$waiter" 2>/dev/null; do
         # shellcheck disable=SC2086  # a list
         phw_ended "$lab" $nodes
-        # Whatever ended one process is likely to end more: report them together.
+        # The cause that ended one process is likely to end more: report them together.
         (( ${#PHW_ENDED[@]} == 0 || ${#PHW_ENDED[@]} > ended )) || kill "$waiter" 2>/dev/null || true
         ended=${#PHW_ENDED[@]}
         sleep 0.1

@@ -89,7 +89,7 @@ impl Pair {
         false
     }
 
-    /// Runs `count` messages until the last is acknowledged, and verifies the accounts.
+    /// Runs `count` messages until the last is acknowledged, and verifies the counts of both NICs.
     fn run(&mut self, op: Operation, size: u32, count: u64) -> RealTime {
         self.run += 1;
         let spec = TrafficSpec {

@@ -1,4 +1,4 @@
-//! Passing descriptors over a socket, and the events that wake.
+//! Passing descriptors over a socket, and events that wake another process.
 #![expect(
     unsafe_code,
     reason = "takes ownership of descriptors received from the kernel"

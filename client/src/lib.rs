@@ -7,7 +7,7 @@
 //! - [`ring`]: both ends of the rings of commands and completions, with their rules for writing,
 //!   reserving room and waking sleepers.
 //! - [`mapping`]: the shared memory, which the other side may change at any time.
-//! - [`descriptors`]: passing descriptors over the socket, and the events that wake.
+//! - [`descriptors`]: passing descriptors over the socket, and the events that wake sleepers.
 //! - [`patience`]: time limits that exclude suspensions of the program.
 //! - [`ffi`]: the C interface, `include/phitwire.h`.
 //! - [`door`]: the formats of commands and completions.

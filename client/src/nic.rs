@@ -391,12 +391,12 @@ impl Nic {
         self.wakes_us.clear();
     }
 
-    /// Readable when the NIC has woken the program: see [`arm`](Self::arm).
+    /// A descriptor that is readable when the NIC has woken the program: see [`arm`](Self::arm).
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.wakes_us.as_fd()
     }
 
-    /// Readable when the NIC is gone.
+    /// A descriptor that is readable when the NIC is gone.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -213,7 +213,7 @@ fn a_program_that_leaves_takes_its_memory_with_it() {
     a.put(1, there, b"here", false).expect("there is room");
     assert_eq!(ended(&mut a).1, Status::Done);
     drop(b);
-    // The client notices it at its next check of the NIC.
+    // The NIC removes the program only when it has nothing else to do.
     let is_gone = (0..1_000).any(|_| {
         std::thread::sleep(Duration::from_millis(1));
         a.put(1, there, b"here", false).expect("there is room");

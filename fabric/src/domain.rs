@@ -3,17 +3,17 @@
 //!
 //! # Sleep
 //!
-//! A caller that finds nothing becomes a *waiter* ([`State::prepare`]): it requests wakes from all
-//! NICs, and sleeps on a wait object without the lock. As long as there are waiters, NICs wake them
-//! for every completion, even one that another caller handles. Other threads may complete
+//! A caller that finds nothing to do becomes a *waiter* ([`State::prepare`]): it requests wakes
+//! from all NICs, and sleeps on a wait object without the lock. As long as there are waiters, NICs
+//! wake them for every completion, even one that another caller handles. Other threads may complete
 //! operations without a NIC; their calls wake the waiters that then have something to read. A
-//! waiter is a thread and what it awaits. Only that thread ends its wait ([`State::leave`]), so
-//! that the others sleep on; the last one cancels the requests. Twice a second all look again in
-//! any case, because silent peers are counted in such looks.
+//! waiter is identified by its thread and what it awaits. Only that thread ends its wait
+//! ([`State::leave`]), so the others sleep on; the last one cancels the requests. All waiters also
+//! wake twice a second, because silent peers are detected only when callers make progress.
 //!
-//! Threads may share a wait object. One that prepares to sleep clears it, possibly after it was set
-//! for another one. Nothing is lost: the other one is still a waiter, and the reason for its wake
-//! has been handled by then, or is requested again.
+//! Threads may share a wait object. A thread that prepares to sleep clears it, possibly after it
+//! was set for another thread. No wake is lost: the other thread is still a waiter, and the reason
+//! for its wake has either been handled by then or causes another wake.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -28,9 +28,8 @@ use crate::wait::{Alarm, WaitObject};
 
 /// Maximum number of endpoints of a domain.
 pub const MOST_ENDPOINTS: usize = 64;
-/// Maximum number of waiters.
 const MOST_WAITERS: usize = 4096;
-/// Maximum number of turns in which a caller that is about to sleep makes progress.
+/// Maximum number of rounds of progress that a caller makes before it sleeps.
 const MOST_TURNS: usize = 8;
 
 /// A domain: the state that its objects share, behind one lock.
@@ -47,7 +46,7 @@ pub enum Awaited {
     Queue(usize),
     /// A change of the counter of this slot.
     Counter(usize),
-    /// Anything to do.
+    /// Any work, for the thread of automatic progress.
     Work,
 }
 
@@ -59,16 +58,15 @@ thread_local! {
 #[derive(Debug)]
 struct Waiter {
     thread: ThreadId,
-    /// Dangles once the thread has ended, which then no longer ends its wait.
+    /// Dangles once the thread has ended and can no longer end its wait.
     life: Weak<()>,
     awaits: Awaited,
     object: Arc<WaitObject>,
 }
 
-/// The state behind the lock.
+/// The state of a domain, behind its lock.
 #[derive(Debug)]
 pub struct State {
-    /// State that the endpoints share.
     pub shared: Shared,
     endpoints: Slab<Driver>,
     /// Consecutive calls without progress.
@@ -81,7 +79,7 @@ impl Domain {
     /// A domain without endpoints.
     ///
     /// # Errors
-    /// No descriptor is free.
+    /// Fails if no descriptor is free.
     pub fn new() -> io::Result<Self> {
         let alarm = Arc::new(Alarm::new()?);
         let state = State {
@@ -100,16 +98,16 @@ impl Domain {
         self.state.lock().ok()
     }
 
-    /// A new wait object.
+    /// Creates a wait object.
     ///
     /// # Errors
-    /// No descriptor is free.
+    /// Fails if no descriptor is free.
     pub fn wait_object(&self) -> io::Result<WaitObject> {
         WaitObject::new(&self.alarm)
     }
 
-    /// Sleeps without the lock until a NIC has work for the program, for `most` at most. For naps
-    /// so short that it does not matter whether somebody else cancels the NICs' wakes.
+    /// Sleeps without the lock until a NIC has work for the program, or for `most`. Only for short
+    /// naps: another caller may cancel the NICs' wakes.
     pub fn nap(&self, mut state: MutexGuard<'_, State>, most: Duration) {
         let is_quiet = state.arm();
         drop(state);
@@ -122,7 +120,7 @@ impl Domain {
         if state.waiters.is_empty() {
             state.disarm();
         } else {
-            // The alarm rings until a waiter has looked: let it.
+            // The alarm rings until a waiter has looked: let that waiter run.
             drop(state);
             yield_now();
         }
@@ -159,8 +157,8 @@ impl State {
         Some((self.endpoints.get_mut(slot)?, &mut self.shared))
     }
 
-    /// All endpoints, and the shared state, for calls that wait for NICs: waiters lose their
-    /// requests and look again.
+    /// All endpoints, and the shared state, for calls that wait for NICs: such calls cancel the
+    /// waiters' requests, so waiters are woken to look again.
     pub fn all(&mut self) -> (impl Iterator<Item = &mut Driver>, &mut Shared) {
         self.wake_all();
         (self.endpoints.iter_mut(), &mut self.shared)
@@ -183,20 +181,22 @@ impl State {
         moved
     }
 
-    /// Makes all progress that is possible now. Returns whether there may be more.
+    /// Makes progress until nothing moves, or `MOST_TURNS` rounds are over. Returns whether there
+    /// may be more.
     fn progress_all(&mut self) -> bool {
         (0..MOST_TURNS).all(|_| self.progress())
     }
 
-    /// To be called after a call that may have completed something, or left work: the waiters would
-    /// not notice.
+    /// Must run after every call that may have completed something or left work, which the waiters
+    /// would not notice otherwise.
     pub fn called(&mut self) {
         if !self.waiters.is_empty() && self.progress_all() {
             self.wake_all();
         }
     }
 
-    /// Prepares to sleep on a wait object. Returns whether there is nothing to read or to do.
+    /// Prepares to sleep on a wait object. Returns whether there is nothing to read and nothing to
+    /// do.
     pub fn prepare(&mut self, awaits: Awaited, object: &Arc<WaitObject>) -> bool {
         self.leave(awaits);
         let is_full = self.waiters.len() >= MOST_WAITERS;
@@ -205,7 +205,8 @@ impl State {
         }
         object.clear();
         if !self.waiters.is_empty() {
-            // NICs that have woken others would wake this one, too.
+            // Cancel first: a NIC that has already woken other waiters would wake this one
+            // immediately.
             self.disarm();
         }
         if !self.arm() {
@@ -223,7 +224,7 @@ impl State {
         true
     }
 
-    /// Ends the wait of this thread, if it waits, and those of threads that have ended.
+    /// Ends the wait of this thread for `awaits`, if any, and the waits of threads that have ended.
     pub fn leave(&mut self, awaits: Awaited) {
         if self.waiters.is_empty() {
             return;
@@ -232,14 +233,14 @@ impl State {
         self.end_some(|waiter| {
             let has_ended = waiter.life.strong_count() == 0;
             if has_ended {
-                // Another thread may sleep on the descriptor.
+                // Another thread may sleep on the same descriptor.
                 waiter.object.wake();
             }
             has_ended || (waiter.thread, waiter.awaits) == (thread, awaits)
         });
     }
 
-    /// Ends the waits of all threads for this, and wakes them.
+    /// Ends all threads' waits for `awaits`, and wakes these threads.
     pub fn end_waits(&mut self, awaits: Awaited) {
         self.end_some(|waiter| {
             let is_over = waiter.awaits == awaits;
@@ -260,11 +261,11 @@ impl State {
             self.alarm.ring_no_more();
             self.disarm();
         }
-        // They may have slept for long.
+        // The waiters may have slept for a long time.
         self.endpoints.iter_mut().for_each(Driver::read_clock);
     }
 
-    /// Has all waiters look again, and cancels the NICs' wakes.
+    /// Wakes all waiters, so that they look again, and cancels the NICs' wakes.
     fn wake_all(&mut self) {
         if self.waiters.is_empty() {
             return;
@@ -303,12 +304,12 @@ impl State {
         }
     }
 
-    /// Requests wakes from all NICs. Returns whether they have nothing yet.
+    /// Requests wakes from all NICs. Returns whether none of them has anything yet.
     fn arm(&mut self) -> bool {
         let mut is_quiet = true;
         for driver in self.endpoints.iter_mut() {
             if driver.endpoint.is_gone() {
-                // It would ring for ever.
+                // The descriptor of a NIC that has ended stays readable.
                 self.alarm.forget(driver.nic());
             } else {
                 is_quiet &= driver.arm();

@@ -1,4 +1,4 @@
-//! Runs endpoints: each with its NIC and the clock.
+//! Runs endpoints, each with its NIC and the clock.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -28,8 +28,8 @@ const DRAIN: Duration = Duration::from_secs(5);
 const ASK_AT_CLOSE: Duration = Duration::from_millis(50);
 /// Maximum number of completions handled in one turn.
 const TURN: usize = 256;
-/// How long to wait for a free receive at the NIC: programs that close their endpoints release
-/// theirs. Short, since the domain's other endpoints wait, too.
+/// How long to wait for a free receive at the NIC while other programs close their endpoints. The
+/// limit is short, since the domain's other endpoints wait, too.
 pub const ROOM: Duration = Duration::from_secs(1);
 /// Calls between two reads of the clock.
 const CLOCK_EVERY: u32 = 32;
@@ -52,7 +52,7 @@ pub struct Driver {
 /// Endpoints of this program, in all domains.
 static ATTACHED: AtomicUsize = AtomicUsize::new(0);
 
-/// One of the program's endpoints.
+/// Counts one of the program's endpoints while it exists.
 #[derive(Debug)]
 struct Counted;
 
@@ -78,7 +78,7 @@ pub fn attached() -> usize {
 #[derive(Debug)]
 pub enum Unattached {
     Attach(AttachError),
-    /// The NIC at this door has no messages, as those of a T3E.
+    /// The NIC behind this door has no messages, like those of a T3E.
     NoMessages(PathBuf),
 }
 
@@ -166,7 +166,7 @@ impl Driver {
         Ok(driver)
     }
 
-    /// Hands the endpoint's commands to the NIC, as many as it takes.
+    /// Posts the endpoint's commands to the NIC until its queue is full.
     pub fn issue(&mut self, shared: &mut Shared) {
         let mut has_posted = false;
         while let Some(command) = self.endpoint.poll_command() {
@@ -217,7 +217,7 @@ impl Driver {
         self.endpoint.handle_end(shared);
     }
 
-    /// Requests a wake from the NIC. Returns whether it has nothing yet.
+    /// Requests a wake from the NIC. Returns whether it has no completion yet.
     pub fn arm(&mut self) -> bool {
         self.nic.arm()
     }
@@ -231,7 +231,7 @@ impl Driver {
         &self.nic
     }
 
-    /// Lets the next turn read the clock.
+    /// Makes the next turn read the clock.
     pub const fn read_clock(&mut self) {
         self.turns = CLOCK_EVERY - 1;
     }
@@ -246,8 +246,8 @@ impl Driver {
         NAP
     }
 
-    /// Waits a few seconds at most until messages in flight have arrived; those to a program that
-    /// has ended are not waited for.
+    /// Waits a few seconds at most until messages in flight have arrived, except those to programs
+    /// that have ended.
     pub fn drain(&mut self, shared: &mut Shared) {
         let mut asks_at = Instant::now() + ASK_AT_CLOSE;
         let (mut patience, mut asleep) = (Patience::new(DRAIN), Duration::ZERO);
@@ -265,8 +265,8 @@ impl Driver {
     }
 
     /// Whether the NIC has a receive for this endpoint, without which no message arrives. If other
-    /// programs hold them all, waits for one for `most` at most. A NIC that does not answer in that
-    /// time has not refused any.
+    /// programs hold them all, waits for one, but not longer than `most`. If the NIC does not
+    /// answer in that time, the result is still true.
     pub fn can_receive(&mut self, shared: &mut Shared, most: Duration) -> bool {
         let (mut patience, mut asleep) = (Patience::new(most), Duration::ZERO);
         let mut is_refused = false;
@@ -309,7 +309,7 @@ impl Driver {
         Some((key, Open { reach, by }))
     }
 
-    /// Ends transfers from and to registered memory that has been removed. Waits until NICs no
+    /// Ends transfers from and to registered memory that has been removed, and waits until NICs no
     /// longer access it.
     pub fn end_transfers(&mut self, shared: &mut Shared, key: u64) {
         self.endpoint.region_closed(shared, key);
@@ -323,8 +323,8 @@ impl Driver {
         }
     }
 
-    /// Closes opened memory; no peer's NIC reaches it under this handle once this returns, unless
-    /// the NIC does not answer.
+    /// Closes opened memory. After this, no peer's NIC can access it under this handle, unless the
+    /// program's NIC has not answered in time.
     pub fn close_memory(&mut self, shared: &mut Shared, handle: u16) {
         self.endpoint.begin_closing(handle);
         self.wait_for_registration(shared);
@@ -377,7 +377,7 @@ fn register(nic: &mut Nic, part: Local, patience: Duration) -> Result<Result<u16
     }
 }
 
-/// Whether the NIC can reach the program's own memory: opens some, and closes it again.
+/// Whether the NIC can access the program's memory: registers some, and closes it again.
 fn reaches_own(nic: &mut Nic, patience: Duration) -> bool {
     static PROBE: [u64; 16] = [0; 16];
     let at = (&raw const PROBE).addr() as u64;
@@ -388,7 +388,7 @@ fn reaches_own(nic: &mut Nic, patience: Duration) -> bool {
     nic.deregister(0, handle).is_ok() && matches!(nic.wait(Some(patience)), Ok(Some(_)))
 }
 
-/// A number that the next program at this address will not have.
+/// A number that differs from that of the next program at this address.
 fn incarnation(handle: u16) -> u32 {
     let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let nanos = time.map_or(0, |time| time.as_nanos() as u64);

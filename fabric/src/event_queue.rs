@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::flags::FI_ETOOSMALL;
 
-/// Events of a queue that requests no size.
+/// Maximum number of events in a queue that requests no size.
 const USUAL_ROOM: usize = 256;
 
 /// A queue of events: the number of each, and its bytes.
@@ -41,7 +41,7 @@ impl EventQueue {
         Ok(())
     }
 
-    /// The oldest event, which stays with `peek`.
+    /// Returns the oldest event, and removes it unless `peek` is set.
     ///
     /// # Errors
     /// `EAGAIN` if there is none; `FI_ETOOSMALL` if it has more than `most` bytes.

@@ -8,8 +8,8 @@
 //! | module | contents |
 //! |---|---|
 //! | [`abi`] | libfabric's structures and calls |
-//! | `domain` | endpoints and what they share, behind one lock; those who sleep, and their wakes |
-//! | `driver` | drives an endpoint: its NIC and its clock |
+//! | `domain` | endpoints and their shared state, behind one lock; sleeping callers |
+//! | `driver` | runs an endpoint with its NIC and the clock |
 //! | `wait` | the descriptors on which callers sleep |
 //! | `progress` | the thread of domains with automatic progress |
 //! | `event_queue` | events of the program; no I/O |
@@ -18,12 +18,12 @@
 //! | `memory`, `flags` | memory of the program, and libfabric's flags |
 //!
 //! `unsafe` code is in [`abi`] and `memory`. Every call ends in the engine, behind one lock per
-//! domain. The engine gets calls, completions, memory and the time handed in, so that its tests run
-//! several endpoints over a network in virtual time (`engine::tests`). Its parts own their fields
-//! and do not refer to each other (`engine`). Progress is manual by default: reading a completion
-//! queue or a counter moves everything in flight, and sleeps briefly after a while without work, so
-//! that polling programs leave the core to NICs and routers. If a program requests automatic
-//! progress, a thread of the domain does the same under the same lock.
+//! domain. Calls, completions, memory and the time are passed to the engine, so that its tests can
+//! run several endpoints over a network in virtual time (`engine::tests`). Its parts own their
+//! fields and do not refer to each other (`engine`). Progress is manual by default: reading a
+//! completion queue or a counter makes progress on everything in flight, and sleeps briefly after a
+//! while without work, so that polling programs leave the core to NICs and routers. If a program
+//! requests automatic progress, a thread of the domain does the same under the same lock.
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 

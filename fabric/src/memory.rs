@@ -98,8 +98,8 @@ impl Pieces {
         self.all().iter().map(Bytes::len).sum()
     }
 
-    /// Calls `visit` with the pieces of `len` bytes from `offset` on, and the position of each
-    /// there; what is beyond the end is omitted.
+    /// Calls `visit` with the pieces of `len` bytes from `offset` on, each with its position
+    /// relative to `offset`. Anything beyond the end is omitted.
     pub fn visit(&self, offset: usize, len: usize, mut visit: impl FnMut(usize, Bytes)) {
         let (mut skip, mut left, mut done) = (offset, len, 0);
         for piece in self.all() {

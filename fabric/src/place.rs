@@ -31,7 +31,7 @@ const SIZES: [&str; 4] = [
 const NIC_RECEIVES: usize = 1024;
 /// Number of a program's endpoints that get a full share of receives.
 const FIRST_ENDPOINTS: usize = 2;
-/// Receives of each further one: a program that has a NIC for itself may have 32 of them.
+/// Receives of each further endpoint: a program that has a NIC for itself may have 32 of them.
 const LATER_RECEIVES: usize = 16;
 /// The job of programs without `PHITWIRE_JOB`.
 const ANY_JOB: u64 = 0x7068_6974_7769_7265;
@@ -60,7 +60,7 @@ impl Place {
         };
         let ranks: usize = number(&SIZES).unwrap_or(1);
         let (door, ranks_here) = match env::var_os("PHITWIRE_DOOR") {
-            // All ranks of the job may be there.
+            // All ranks of the job may use this door.
             Some(door) => (PathBuf::from(door), ranks),
             None => {
                 let doors = doors(&run_dir().join(env::var_os("PHITWIRE_LAB")?));
@@ -104,7 +104,7 @@ impl Place {
     }
 }
 
-/// Receives of each of this many ranks that share a NIC.
+/// Receives per rank if this many ranks share a NIC.
 fn receives_among(ranks: usize) -> usize {
     (NIC_RECEIVES / ranks.max(1)).clamp(LEAST_RECEIVES, RECEIVES)
 }
@@ -157,8 +157,8 @@ pub fn patience() -> Option<Duration> {
     seconds("PHITWIRE_PATIENCE", "whole seconds, or 0 for no limit")
 }
 
-/// Time limit for each step of attaching and registering, from `PHITWIRE_ATTACH_PATIENCE`: seconds
-/// in which the program itself runs.
+/// Time limit for each step of attaching and registering, from `PHITWIRE_ATTACH_PATIENCE`: in
+/// seconds, counted only while the program runs.
 pub fn attach_patience() -> Duration {
     let limit = seconds("PHITWIRE_ATTACH_PATIENCE", "whole seconds, at least 1");
     limit.filter(|limit| !limit.is_zero()).unwrap_or(PATIENCE)

@@ -14,7 +14,7 @@ use crate::wait::WaitObject;
 /// Longest sleep; the domain's alarm rings earlier.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// The thread. Dropping it ends it.
+/// Handle of the thread. Dropping it ends the thread.
 #[derive(Debug)]
 pub struct Progress {
     domain: Arc<Domain>,
@@ -27,7 +27,7 @@ impl Progress {
     /// Starts the thread. The program's signals do not reach it.
     ///
     /// # Errors
-    /// There are no threads or no descriptors left.
+    /// Fails if no threads or no descriptors are left.
     pub fn start(domain: &Arc<Domain>) -> io::Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
         let object = Arc::new(domain.wait_object()?);
@@ -67,7 +67,7 @@ fn run(domain: &Domain, is_over: &AtomicBool, object: &Arc<WaitObject>) {
         };
         let sleeps = state.prepare(Awaited::Work, object);
         drop(state);
-        // `prepare` may have cleared the wake of the end: check after it.
+        // `prepare` may have cleared the wake by `drop`, so check after it.
         if is_over.load(Ordering::SeqCst) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Descriptors on which callers sleep until something may move.
+//! Descriptors on which callers sleep until there may be progress.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,7 +11,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use phitwire_client::Nic;
 use phitwire_client::descriptors::Event;
 
-/// Descriptors that are readable when one of them is.
+/// An epoll descriptor that is readable when one of these is.
 fn group(all: &[BorrowedFd<'_>]) -> io::Result<Epoll> {
     let group = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
     all.iter().try_for_each(|fd| add(&group, fd))?;
@@ -29,7 +29,7 @@ pub fn sleep<const N: usize>(fds: [BorrowedFd<'_>; N], most: Duration) {
     let _ = ppoll(&mut all, Some(TimeSpec::from_duration(most)), None);
 }
 
-/// Wakes sleepers of a domain: a NIC that has woken the program or is gone, and a timer.
+/// Wakes the sleepers of a domain when a NIC has woken the program or is gone, or a timer expires.
 #[derive(Debug)]
 pub struct Alarm {
     group: Epoll,
@@ -40,7 +40,7 @@ impl Alarm {
     /// An alarm without NICs.
     ///
     /// # Errors
-    /// No descriptor is free; here and below.
+    /// Fails if no descriptor is free; here and below.
     pub fn new() -> io::Result<Self> {
         let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
@@ -62,7 +62,7 @@ impl Alarm {
         }
     }
 
-    /// Descriptors that ring.
+    /// Number of watched descriptors.
     #[cfg(test)]
     pub fn watched(&self) -> usize {
         use std::os::fd::AsRawFd;
@@ -71,7 +71,7 @@ impl Alarm {
         info.lines().filter(|line| line.starts_with("tfd:")).count()
     }
 
-    /// Rings after this time, too, once.
+    /// Makes the alarm ring once after this time, too.
     pub fn ring_after(&self, time: Duration) {
         let after = Expiration::OneShot(TimeSpec::from_duration(time));
         let set = self.timer.set(after, TimerSetTimeFlags::empty());
@@ -90,8 +90,8 @@ impl Alarm {
     }
 }
 
-/// The wait object of a completion queue or a counter: readable when it was woken, or the alarm of
-/// its domain rings.
+/// The wait object of a completion queue or a counter: readable when it was woken, or when the
+/// alarm of its domain rings.
 #[derive(Debug)]
 pub struct WaitObject {
     event: Event,

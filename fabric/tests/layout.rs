@@ -1,5 +1,5 @@
-//! The structures against libfabric's headers, where they are installed: a program in C prints
-//! where everything is.
+//! Compares the structures with libfabric's headers, if they are installed: a C program prints all
+//! offsets and constants.
 
 use std::mem::offset_of;
 use std::process::Command;
@@ -203,7 +203,7 @@ fn tables() -> Vec<Fact> {
             ));
         }
     }
-    // Tagged calls have the same order as those of messages.
+    // The tagged calls have the same order as those of messages.
     for (n, call) in [
         "recv",
         "recvv",

@@ -186,8 +186,8 @@ check "timed out" test "$(field "$T_SCRATCH/unrouted.json" timed_out)" -gt 0
 set_link "$cut" up
 check "the link comes back" phw_until 10 link_is "$cut" true
 
-# Adaptive packets switch at once: of those between two groups whose links are all cut hardly any is lost, without a
-# reroute.
+# Adaptive packets switch immediately: when all links between two groups are cut, hardly any of their packets is lost,
+# even without a reroute.
 for id in $(bundle 0 1); do set_link "$id" down; done
 cut_noticed() { local id; for id in $(bundle 0 1); do link_is "$id" false || return 1; done; }
 check "both ends of all links between two groups notice that they are cut" phw_until 5 cut_noticed
@@ -204,7 +204,7 @@ check "one link is cut again" phw_until 5 link_is "$cut" false
 interrupt() {
     local i pid
     for i in {2..20..2}; do
-        # Give it work each time: tables of other faults.
+        # Give it work each time: tables for different faults.
         t_ctl g1-c0s0 set table.processor.local_minimal.1 0 >/dev/null || return 1
         env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB" >/dev/null 2>&1 &
         pid=$!

@@ -5,7 +5,7 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
-# Where labs meet: a namespace with a bridge, created by this test.
+# The namespace, created by this test, of the bridge that connects labs.
 SWITCH=$(phw_netns "bridge_$$" switch)
 # shellcheck disable=SC2317  # called by the trap
 end_switch() { ip netns del "$SWITCH" 2>/dev/null || true; }
@@ -30,7 +30,7 @@ cable_of() {
     near=$(phw_netns "$LAB" "$a") near_if=$if_a far=$(phw_netns "$LAB" "$b") far_if=$if_b
 }
 
-# Both ends of the cable have received frames of others.
+# Both ends of the cable have received frames of other links.
 strangers_come() {
     local node
     for node in "${near#"$(phw_netns "$LAB" '')"}" "${far#"$(phw_netns "$LAB" '')"}"; do

@@ -6,7 +6,7 @@
 t_need_namespaces
 t_has_nft || skip_all "nftables cannot cut a link here"
 
-# Whether none of its messages is answered for a second.
+# Whether no message of the run is answered for a second.
 quiet() {
     local before
     before=$(puts_done nic0)

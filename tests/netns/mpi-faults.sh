@@ -10,8 +10,8 @@ t_need_namespaces
 t_need_mpi
 
 RANKS=12 DEAD=4
-# Exceeds the ten seconds that the provider waits for a dead peer, and the two before it asks: the others learn of it
-# within two seconds of one another, six ranks on each side, from those that ended because of it.
+# Exceeds the two seconds until the provider probes a dead peer, and the ten until it gives the peer up. The other ranks
+# then learn of it within two seconds of one another, six on each side, from those that ended because of it.
 BOUND=40
 HALO=$T_SCRATCH/mpi_halo OUT=$T_SCRATCH/out STOP=$T_SCRATCH/stop
 
@@ -82,8 +82,8 @@ sent() {
     done
     printf '%d\n' "$sum"
 }
-# over: takes all counters before and after STEPS steps of the program, at least forty. They are not those of one moment:
-# the first and the last line are up to an eighth of the steps off, and the bounds below allow for a quarter.
+# over: takes all counters before and after STEPS steps of the program, at least forty. They are not read at one
+# moment: the first and the last line are up to an eighth of the steps off, and the bounds below allow for a quarter.
 over() {
     t_ctl all stats --json >"$T_SCRATCH/before.json"
     local begin=$(( $(lines) ))

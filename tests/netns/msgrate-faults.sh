@@ -31,7 +31,7 @@ out_of_reach() {
     rate_case "$1: the next run is clean" 1000 --from nic0 --to nic1 --seconds 0.3
 }
 
-# nic_stops NODE WHAT: it is stopped under traffic; the run stays consistent and names it.
+# nic_stops NODE WHAT: NODE is stopped under traffic; the run stays consistent and names it.
 nic_stops() {
     local file=$T_SCRATCH/still.json pid
     pid=$(node_pid "$1")
@@ -120,7 +120,7 @@ dead_for_programs() {
     check "and its sums close" jq -e '.sent == .acknowledged + .timed_out + .refused + .unknown' "$file"
 }
 
-# dead_by_name: a dead NIC is called that. Another name used to be suggested.
+# dead_by_name: a dead NIC is reported as dead. The tool used to suggest another name.
 dead_by_name() {
     check "a network interface is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic5
     check_fails "it is called dead" '`nic5` is dead: its process has ended' rate --from nic0 --to nic5 --seconds 1

@@ -69,7 +69,7 @@ beside() {
 look() {
     read -r requests barriers < <(t_ctl nic0 stats --json | jq -r '."barrier.barriers" as $barriers | "\(.requests_done - $barriers) \($barriers)"')
 }
-# has_reached REQUESTS BARRIERS PID: or PID has ended, so that the counts are final.
+# has_reached REQUESTS BARRIERS PID: whether the counts are that high, or PID has ended, so that they are final.
 has_reached() { look && (( requests >= $1 && barriers >= $2 )) || ! kill -0 "$3" 2>/dev/null; }
 neither_early_nor_lost() {
     jq -e --argjson all "$processors" 'length == 3 and all(.[]; .clean and .early == 0 and .lost == 0 and .timed_out == 0

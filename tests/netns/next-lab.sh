@@ -5,7 +5,7 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
-# They differ in which routers have the links between groups.
+# The two networks differ in the routers that have the links between groups.
 generate() {
     "$PHITWIRE_BIN_DIR/phitwire" topology generate dragonfly --groups 3 --chassis 1 --blades 4 --nics 1 --global-links 4 "$@"
 }

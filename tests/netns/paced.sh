@@ -6,8 +6,8 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
-# A cycle takes 0.5 ms: the wake-up latency of a busy machine is small compared with the 88 cycles of the shortest round
-# trip.
+# A cycle takes 0.5 ms, so the wake-up latency of a busy machine is small compared with the 88 cycles of the shortest
+# round trip.
 DILATION=400000
 # Permitted deviation from the ratio in virtual time, in per cent, in either direction.
 BAND=10

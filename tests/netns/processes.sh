@@ -60,7 +60,7 @@ check "wait observes its timeout" within 5000 1 "$PHITWIRE_BIN_DIR/phitwire" wai
 kill -CONT "${pids[@]}"
 check "they continue" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 
-# ends_in_order SIGNAL NODE HOW: it ends, the new lines of its log have a summary that says HOW, and its socket is gone.
+# ends_in_order SIGNAL NODE HOW: NODE ends, its new log lines have a summary that contains HOW, and its socket is gone.
 ends_in_order() {
     local pid log socket
     pid=$(phw_node_pid "$LAB" "$2") log=$(phw_lab_dir "$LAB")/$2.log socket=$(phw_lab_dir "$LAB")/$2.sock

@@ -26,7 +26,7 @@ status=0
 "$PHW_SCRIPTS/quickstart.sh" --loss 101% 2>/dev/null || status=$?
 check "too many are rejected before anything starts" test "$status" = 2
 
-# Must not touch another lab named quickstart.
+# It must not touch another lab named quickstart.
 T_LABS+=(quickstart)
 if phw_lab_exists quickstart; then
     T_LABS=()

@@ -28,8 +28,7 @@ if phw_is_machine_root && id nobody >/dev/null 2>&1 \
     as=(runuser -u nobody -- env HOME=/tmp)
 fi
 
-# Tests of cargo need no binaries, and may run before there are any: they all used to be skipped for that, without
-# notice.
+# Tests of cargo need no binaries, and may run before there are any: they used to be skipped silently in that case.
 for how in "" "${as[*]}"; do
     # shellcheck disable=SC2086  # words
     check "a command needs no binaries${how:+, as an ordinary user}" env $how PHITWIRE_BIN_DIR=none "$PHW_SCRIPTS/rootless.sh" true

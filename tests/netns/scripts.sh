@@ -24,7 +24,7 @@ check_fails "a lab cannot come up twice" "is up already" "$up" quickstart --lab 
 check_fails "impair.sh names an unknown link" "no link 'nosuch'" "$impair" --lab "$first" nosuch clear
 check_fails "a time beyond the clock's range is rejected" "--timeout 10000000000000000000 is too large" \
     "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$first" --timeout 1e19
-# A reader that exits early is not an error; a full disk is one, and neither is a panic.
+# A reader that exits early is not an error; a full disk is one. Neither causes a panic.
 left_alone() { { "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$first" all stats --zero "$@" 2>"$T_SCRATCH/panic"; echo $? >"$T_SCRATCH/left"; } | true; }
 for json in '' --json; do
     # shellcheck disable=SC2086  # none or one
@@ -72,7 +72,7 @@ check_fails "node.sh start fails with the last messages of a process that ends i
 mv "$T_SCRATCH/topology.toml" "$(phw_lab_dir "$first")/"
 check "and starts it when it can" "$PHW_SCRIPTS/node.sh" --lab "$first" start "$node"
 check "a node can be killed" "$PHW_SCRIPTS/node.sh" --lab "$first" kill "$node"
-# Two terminals, or a watchdog and its master: one of them starts it, and the recorded process is that one.
+# Two terminals, or a watchdog and its master, start a node: one of them starts the process, and that one is recorded.
 starters=()
 for _ in {1..8}; do
     "$PHW_SCRIPTS/node.sh" --lab "$first" start "$node" 2>>"$T_SCRATCH/starts.err" &
@@ -117,7 +117,7 @@ for moment in "${moments[@]}"; do
     kill "-$signal" "$pid" 2>/dev/null || true
     status=0
     wait "$pid" || status=$?
-    # Too late to stop it: then the lab is up, and down.sh has to remove it.
+    # If the signal came too late, the lab is up, and down.sh has to remove it.
     (( status != 0 )) || "$down" --lab "$LAB"
     check "SIG$signal to up.sh after $delay s leaves nothing (status $status)" nothing_left "$LAB"
 done

@@ -96,7 +96,7 @@ t_up() {
     fi
 }
 
-# t_first COMMAND...: gives it two shares of busy processors, where permitted. The kernel divides processors among
+# t_first COMMAND...: gives COMMAND two shares of busy processors, where permitted. The kernel divides processors among
 # sessions first (sched(7), autogroup), so that a nice value alone has no effect against a lab, each of whose nodes has
 # its own session. With many more shares a stranger would starve the lab. Its own session also keeps Ctrl-C from it: it
 # ends with this test, however that ends.
@@ -130,7 +130,7 @@ t_rate() {
 # in between. A job of the caller's: long_rate ... & runner=$!; ...; told_to_end "$runner". Its status is 130 if nothing
 # else is wrong.
 long_rate() {
-    # Runs in this very process, which gets the signal: timeout(1) would kill it five seconds later.
+    # Run in this process, which gets the signal: timeout(1) would kill it five seconds later.
     exec "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 90 "${@:2}" >"$1" 2>"$1.err"
 }
 # steady_rate FILE OPTIONS...: the same with 2,000 messages per second from each source, a tenth of what a lab carries on

@@ -5,7 +5,7 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
-# bridge.sh and dead-wires.sh bring up the pair, t3e-faults.sh a torus of that size, and yarc-64 has one router, too.
+# bridge.sh and dead-wires.sh bring up the pair, t3e-faults.sh a torus of that size; yarc-64 has one router, like r1-32.
 elsewhere=(aries-pair t3e-3x3x3 r1-32)
 
 for file in "$PHW_SCRIPTS"/topologies/*.toml; do

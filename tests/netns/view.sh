@@ -6,7 +6,7 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 phw_is_debian || command -v chromium >/dev/null || skip_all "no chromium, which is installed automatically only on Debian"
-# phw_need ends the script where it may not install: then the whole test is skipped.
+# phw_need ends the script if it may not install anything: the whole test is then skipped.
 (phw_need chromium:chromium python3:python3-minimal curl:curl) || skip_all "no chromium"
 hash -r
 

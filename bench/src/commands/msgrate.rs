@@ -32,7 +32,7 @@ pub(super) enum Results<'a> {
 /// Interval of progress lines where no bar is visible; shorter runs print none.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Shortest wait for replies that is reported.
+/// Minimum wait for replies that is reported.
 const WAIT_UNTOLD: Duration = Duration::from_secs(1);
 
 /// Duration of the run with one message at a time, for comparison with a full window.
@@ -190,8 +190,8 @@ fn progress_bar(plan: &Plan) -> ProgressBar {
     }
 }
 
-/// Reports the progress of a run if no bar is visible: of a waiting one after a second, then at
-/// growing intervals; of others regularly.
+/// Reports the progress of a run if no bar is visible: regularly, or, while it waits, after a
+/// second and then at growing intervals.
 #[derive(Debug, Default)]
 struct Told {
     next: Option<Duration>,

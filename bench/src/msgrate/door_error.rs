@@ -20,7 +20,7 @@ pub enum DoorError {
     /// An operation of a NIC failed.
     #[error("{node}: {error}")]
     Nic { node: String, error: NicError },
-    /// A processor number out of range.
+    /// An access outside of a program's data.
     #[error(transparent)]
     Outside(#[from] OutOfRange),
     /// The pattern does not suit the number of programs.

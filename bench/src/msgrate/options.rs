@@ -198,7 +198,7 @@ impl PairOp {
         }
     }
 
-    /// The operation of NICs without programs, if they have it.
+    /// The equivalent operation of NICs without programs, if there is one.
     pub const fn plain(self) -> Option<Op> {
         match self {
             Self::Put => Some(Op::Put),

@@ -70,7 +70,7 @@ pub struct RateResult {
     /// Gets and additions that found unwritten memory at targets that were restarted during the
     /// run, or that cannot be queried about it.
     pub unwritten: u64,
-    /// Late messages of earlier runs among those of this one. No fault of this run.
+    /// Late messages of earlier runs among those of this one. They are not a fault of this run.
     pub stale: u64,
     /// Messages that arrived after a later one to the same address.
     pub misordered: u64,
@@ -251,9 +251,7 @@ pub struct Ends {
     pub unreached: Vec<String>,
     /// Targets that refused to take part.
     pub refusers: Vec<String>,
-    /// The work of links and routers.
     pub work: Work,
-    /// The fates of the processes.
     pub fates: Fates,
 }
 

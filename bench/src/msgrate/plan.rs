@@ -150,7 +150,6 @@ impl Plan {
         self.programs.is_some()
     }
 
-    /// The operation of programs.
     pub(super) fn program_op(&self) -> PairOp {
         self.programs.unwrap_or_default()
     }

@@ -289,7 +289,8 @@ impl<'a> Run<'a> {
         self.receive(Receiver::end)
     }
 
-    /// What the receiver does with its program, the number of the next message and the result.
+    /// Calls `act` with the receiver, its program, the number of the next message and the result,
+    /// if there is a receiver.
     fn receive<R: Default>(
         &mut self,
         act: impl FnOnce(&mut Receiver, &mut Program, u64, &mut RateResult) -> Result<R, DoorError>,

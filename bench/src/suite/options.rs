@@ -374,7 +374,6 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 impl Benchmark {
-    /// The options common to all benchmarks.
     pub fn common(&self) -> &Common {
         match self {
             Self::Latency(options) | Self::Bandwidth(options) | Self::Bibw(options) => {
@@ -389,7 +388,6 @@ impl Benchmark {
         }
     }
 
-    /// The output files of the benchmark.
     pub fn files(&self) -> FileOptions {
         match self {
             Self::Latency(options) | Self::Bandwidth(options) | Self::Bibw(options) => {

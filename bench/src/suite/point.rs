@@ -50,7 +50,7 @@ pub struct PointSuite {
     sizes: Vec<u32>,
 }
 
-/// The common form of two kinds of options.
+/// The options of pairs and of sets of NICs, in a common form.
 struct Wish {
     from: Vec<String>,
     to: Vec<String>,
@@ -189,7 +189,7 @@ impl PointSuite {
         self.sizes.len()
     }
 
-    /// The sources and targets, for the head of the table.
+    /// The plan of all rows, for the head of the table.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }

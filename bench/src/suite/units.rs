@@ -1,8 +1,8 @@
 //! Benchmarks of the hardware's barrier units, several at once.
 //!
 //! The tree of each unit is computed from the lab's description and its working links, and written
-//! to all routers. The runs themselves are in the NICs' processes. Only one tool at a time uses a
-//! unit. Units are independent of the rest of the NIC, where runs of messages may continue.
+//! to all routers. The NICs' processes carry out the runs. Only one tool at a time uses a unit.
+//! Units are independent of the rest of the NIC, where runs of messages may continue.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub enum UnitError {
     Lab(#[from] LabError),
     #[error("lab `{0}` has no barrier units: omit --unit to use collective engines")]
     NoUnits(String),
-    /// The name does not belong to a NIC.
+    /// The name does not belong to a NIC with barrier units.
     #[error("lab `{lab}` has no NIC `{name}` with barrier units; available: {nics}")]
     NoSuchNic {
         lab: String,

@@ -246,7 +246,7 @@ fn fifty_mistakes_are_told_and_the_others_counted() {
     }
 }
 
-/// Texts of some megabytes that are hard on a reader.
+/// Texts of several megabytes that are expensive to parse.
 fn hard_texts() -> Vec<(&'static str, String)> {
     const N: usize = 8_000_000;
     let repeated = |part: &str| part.repeat(N / part.len());

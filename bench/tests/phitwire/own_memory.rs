@@ -299,8 +299,8 @@ fn memory_that_is_taken_away_is_an_error_and_nothing_else() {
 /// selects the action.
 const CHILD: &str = "PHITWIRE_TEST_OWN_MEMORY";
 
-/// A test only by name: run by another test, it is a program that opens its memory, and then
-/// executes another program or runs until it is killed.
+/// A test in name only: other tests run it as a program that opens its memory, and then executes
+/// another program or runs until it is killed.
 #[test]
 fn a_program_with_open_memory() {
     let Ok(what) = std::env::var(CHILD) else {

@@ -1,4 +1,4 @@
-//! Rows of `phitwire sim --csv`: what they say was run, and that their commands run it again.
+//! Rows of `phitwire sim --csv` state what was run, and their commands run it again.
 
 use std::collections::BTreeMap;
 

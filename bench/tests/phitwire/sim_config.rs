@@ -39,7 +39,7 @@ fn a_file_stands_for_the_same_words_and_its_result_for_the_file() {
     assert_eq!(hashes(&from_file).len(), 4);
     let words = "aries-pair --traffic bit-complement --load 0.1,0.2 --warmup 200 --measure 300 \
                  --seed 5 --request-reply --routing minimal,valiant --json";
-    // The fault has spaces in it: without it the words are others.
+    // `words` lacks the fault, which contains spaces, so the runs differ.
     assert_ne!(hashes(&json(words)), hashes(&from_file));
     let unbroken = RUN.lines().filter(|line| !line.starts_with("fault"));
     let file = written(folder.path(), &unbroken.collect::<Vec<_>>().join("\n"));
@@ -51,7 +51,7 @@ fn a_file_stands_for_the_same_words_and_its_result_for_the_file() {
     let again = json(&format!("--config {} --json", result.display()));
     assert_eq!(hashes(&again), hashes(&from_file));
     assert_eq!(again[0]["options"], from_file[0]["options"]);
-    // The command line has the last word.
+    // The command line takes precedence.
     let other = json(&format!(
         "--seed 6 --config {} --load 0.2 --json",
         result.display()
@@ -78,7 +78,7 @@ fn a_run_of_nics_is_fed_back_too() {
     fs::write(&result, first.to_string()).expect("there is room");
     let again = json(&format!("--config {} --json", result.display()));
     assert_eq!(hashes(&again), hashes(&first));
-    // An option that needs another one finds it in the file.
+    // The file may contain an option that another one on the command line requires.
     let other = json(&format!("--config {} --bytes 16 --json", result.display()));
     assert_eq!(other["rows"][0]["bytes"], 16);
 }
@@ -179,7 +179,7 @@ fn what_conflicts_between_file_and_command_line_is_refused() {
         told.contains("run.toml:1:") && told.contains("--op"),
         "{told}"
     );
-    // Wrong words on the command line are the parser's, as without a file.
+    // The parser reports invalid options on the command line, as it does without a file.
     let output = sim(&format!("aries-pair --lod 1 --config {}", file.display()));
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let output = sim(&format!("--config {}", file.display()));

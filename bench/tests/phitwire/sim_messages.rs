@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::sim::{json, sim};
 
-/// The output without what belongs to the host.
+/// The output without fields that depend on the host.
 fn run(words: &str) -> Value {
     let mut value = json(&format!("{words} --json"));
     let keys = value.as_object_mut().expect("an object");
@@ -35,7 +35,7 @@ fn messages_have_the_times_of_the_machine() {
         rate.is_some_and(|rate| (9.5..10.3).contains(&rate)),
         "{value:#}"
     );
-    // Hosts take the rest of 0.8 us; sixteen processes issue sixteen times as much as one.
+    // The hosts add the rest of 0.8 us; sixteen processes issue sixteen times as much as one.
     let value = run("aries-pair --op put --count 50");
     assert_eq!(value["hosts"], true);
     let p50 = value["rows"][0]["latency_ns"]["p50"].as_u64();

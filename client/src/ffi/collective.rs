@@ -30,7 +30,7 @@ pub unsafe extern "C" fn phw_collective_set_up(
         patience_ms,
         processors: processors.into(),
     };
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { ask(nic, |nic| nic.collective(name, request)) }
 }
 
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn phw_collective_join(
         word,
         location,
     };
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { ask(nic, |nic| nic.collective(name, request)) }
 }
 
@@ -64,6 +64,6 @@ pub unsafe extern "C" fn phw_collective_join(
 #[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_collective_leave(nic: *mut PhwNic, name: u64, engine: u8) -> c_int {
     let request = CollectiveRequest::Leave { engine };
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { ask(nic, |nic| nic.collective(name, request)) }
 }

@@ -43,7 +43,7 @@ fn guarded(body: impl FnOnce() -> c_int) -> c_int {
 /// `nic` is null, or a NIC of `phw_attach` that nobody else uses.
 unsafe fn with(nic: *mut PhwNic, body: impl FnOnce(&mut Nic) -> Result<c_int, Error>) -> c_int {
     guarded(|| {
-        // SAFETY: by the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let Some(nic) = (unsafe { nic.as_mut() }) else {
             return PHW_ARGUMENT;
         };
@@ -56,7 +56,7 @@ unsafe fn with(nic: *mut PhwNic, body: impl FnOnce(&mut Nic) -> Result<c_int, Er
 /// # Safety
 /// As for [`with`].
 unsafe fn ask(nic: *mut PhwNic, body: impl FnOnce(&mut Nic) -> Result<(), Error>) -> c_int {
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with(nic, |nic| body(nic).map(|()| PHW_OK)) }
 }
 
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn phw_processor(nic: *mut PhwNic) -> c_int {
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_member(nic: *mut PhwNic) -> c_int {
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with(nic, |nic| Ok(nic.member().into())) }
 }
 
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn phw_member(nic: *mut PhwNic) -> c_int {
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_longest_put(nic: *mut PhwNic) -> c_int {
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with(nic, |nic| Ok(nic.longest_put() as c_int)) }
 }
 
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn phw_operations(nic: *mut PhwNic) -> c_int {
         .iter()
         .sum()
     };
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with(nic, |nic| Ok(bits(nic))) }
 }
 
@@ -211,7 +211,7 @@ pub unsafe extern "C" fn phw_write(
     if data.is_null() {
         return PHW_ARGUMENT;
     }
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         ask(nic, |nic| {
             Ok(nic.write(offset, std::slice::from_raw_parts(data, bytes))?)
@@ -225,7 +225,7 @@ pub unsafe extern "C" fn phw_write(
 #[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_word(nic: *mut PhwNic, offset: u64) -> *mut u64 {
     let mut word = std::ptr::null_mut();
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         ask(nic, |nic| {
             word = nic.word(offset)?.as_ptr();
@@ -251,7 +251,7 @@ pub unsafe extern "C" fn phw_put(
     if data.is_null() {
         return PHW_ARGUMENT;
     }
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         ask(nic, |nic| {
             let data = std::slice::from_raw_parts(data, bytes);
@@ -269,7 +269,7 @@ pub unsafe extern "C" fn phw_get(
     from: PhwRemote,
     into: PhwLocal,
 ) -> c_int {
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { ask(nic, |nic| nic.get(name, from.into(), into.into())) }
 }
 
@@ -289,7 +289,7 @@ pub unsafe extern "C" fn phw_atomic(
     let Some(&op) = AtomicOp::ALL.get(usize::from(op)) else {
         return PHW_ARGUMENT;
     };
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { ask(nic, |nic| nic.atomic(name, at.into(), op, [a, b], fetch)) }
 }
 
@@ -306,7 +306,7 @@ pub unsafe extern "C" fn phw_block_put(
     from: PhwLocal,
     event: *const u64,
 ) -> c_int {
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let event = event.as_ref().copied();
         ask(nic, |nic| {
@@ -324,7 +324,7 @@ pub unsafe extern "C" fn phw_block_get(
     from: PhwRemote,
     into: PhwLocal,
 ) -> c_int {
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { ask(nic, |nic| nic.block_get(name, from.into(), into.into())) }
 }
 
@@ -338,7 +338,7 @@ pub unsafe extern "C" fn phw_send(
     member: u8,
     from: PhwLocal,
 ) -> c_int {
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { ask(nic, |nic| nic.send(name, processor, member, from.into())) }
 }
 
@@ -346,7 +346,7 @@ pub unsafe extern "C" fn phw_send(
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_receive(nic: *mut PhwNic, name: u64, into: PhwLocal) -> c_int {
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { ask(nic, |nic| nic.receive(name, into.into())) }
 }
 
@@ -354,7 +354,7 @@ pub unsafe extern "C" fn phw_receive(nic: *mut PhwNic, name: u64, into: PhwLocal
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_take_back(nic: *mut PhwNic, name: u64) -> c_int {
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { ask(nic, |nic| nic.take_back(name)) }
 }
 
@@ -376,7 +376,7 @@ pub unsafe extern "C" fn phw_register(
         get: rights & PHW_MAY_GET != 0,
         atomic: rights & PHW_MAY_ATOMIC != 0,
     };
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { ask(nic, |nic| nic.register(name, part.into(), access)) }
 }
 
@@ -384,7 +384,7 @@ pub unsafe extern "C" fn phw_register(
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_deregister(nic: *mut PhwNic, name: u64, handle: u16) -> c_int {
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { ask(nic, |nic| nic.deregister(name, handle)) }
 }
 
@@ -392,7 +392,7 @@ pub unsafe extern "C" fn phw_deregister(nic: *mut PhwNic, name: u64, handle: u16
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_flush(nic: *mut PhwNic) -> c_int {
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         ask(nic, |nic| {
             nic.flush();
@@ -409,7 +409,7 @@ unsafe fn hand_out(found: Option<Completion>, out: *mut PhwCompletion) -> c_int 
     let Some(found) = found else {
         return PHW_NOTHING;
     };
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { out.write(found.into()) };
     PHW_OK
 }
@@ -423,7 +423,7 @@ pub unsafe extern "C" fn phw_poll(nic: *mut PhwNic, out: *mut PhwCompletion) -> 
     if out.is_null() {
         return PHW_ARGUMENT;
     }
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with(nic, |nic| Ok(hand_out(nic.poll()?, out))) }
 }
 
@@ -442,7 +442,7 @@ pub unsafe extern "C" fn phw_wait(
         return PHW_ARGUMENT;
     }
     let timeout = u64::try_from(timeout_ms).ok().map(Duration::from_millis);
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with(nic, |nic| Ok(hand_out(nic.wait(timeout)?, out))) }
 }
 
@@ -452,7 +452,7 @@ pub unsafe extern "C" fn phw_wait(
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_arm(nic: *mut PhwNic) -> c_int {
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with(nic, |nic| Ok(nic.arm().into())) }
 }
 
@@ -460,7 +460,7 @@ pub unsafe extern "C" fn phw_arm(nic: *mut PhwNic) -> c_int {
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_disarm(nic: *mut PhwNic) -> c_int {
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         ask(nic, |nic| {
             nic.disarm();
@@ -473,7 +473,7 @@ pub unsafe extern "C" fn phw_disarm(nic: *mut PhwNic) -> c_int {
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_fd(nic: *mut PhwNic) -> c_int {
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with(nic, |nic| Ok(nic.fd().as_raw_fd())) }
 }
 
@@ -481,7 +481,7 @@ pub unsafe extern "C" fn phw_fd(nic: *mut PhwNic) -> c_int {
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_socket(nic: *mut PhwNic) -> c_int {
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with(nic, |nic| Ok(nic.socket().as_raw_fd())) }
 }
 

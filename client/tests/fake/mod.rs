@@ -109,8 +109,8 @@ impl Fake {
 
     /// Returns when all commands flushed before have been executed, all completions delivered, and
     /// programs that have left removed. Exceptions are commands to silent NICs, and messages
-    /// without a receive. So no test depends on the machine's speed. Not for NICs with a drawn
-    /// order.
+    /// without a receive. So no test depends on the machine's speed. Not for NICs that take
+    /// commands in a drawn order.
     pub fn settle(&self) {
         let number = self.pace.asked.fetch_add(1, AcqRel) + 1;
         self.event.wake();
@@ -126,7 +126,7 @@ impl Fake {
         self.silent.fetch_or(1 << processor, AcqRel);
     }
 
-    /// Reconnects all. Commands sent in between have timed out.
+    /// Reconnects all NICs. Commands sent to silent ones time out.
     pub fn rejoin(&self) {
         self.silent.store(0, Release);
         self.event.wake();

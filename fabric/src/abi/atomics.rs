@@ -141,7 +141,7 @@ unsafe extern "C" fn write(
         op,
         told: Some((context, None)),
     };
-    // SAFETY: the caller keeps libfabric's rules; here and below.
+    // SAFETY: the caller upholds libfabric's contract; here and below.
     unsafe { change(ep, call) }
 }
 
@@ -406,7 +406,7 @@ unsafe extern "C" fn writevalid(
     op: c_int,
     out: *mut usize,
 ) -> c_int {
-    // SAFETY: the caller keeps libfabric's rules.
+    // SAFETY: the caller upholds libfabric's contract.
     unsafe { valid(datatype, op, Form::Write, out) }
 }
 
@@ -416,7 +416,7 @@ unsafe extern "C" fn readwritevalid(
     op: c_int,
     out: *mut usize,
 ) -> c_int {
-    // SAFETY: the caller keeps libfabric's rules.
+    // SAFETY: the caller upholds libfabric's contract.
     unsafe { valid(datatype, op, Form::Fetch, out) }
 }
 
@@ -426,6 +426,6 @@ unsafe extern "C" fn compwritevalid(
     op: c_int,
     out: *mut usize,
 ) -> c_int {
-    // SAFETY: the caller keeps libfabric's rules.
+    // SAFETY: the caller upholds libfabric's contract.
     unsafe { valid(datatype, op, Form::Compare, out) }
 }

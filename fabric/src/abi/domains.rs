@@ -109,8 +109,8 @@ unsafe extern "C" fn control(_: *mut c_void, command: c_int, _: *mut c_void) -> 
     -refuse(what, libc::ENOSYS)
 }
 
-/// Memory that a program registers: where it is, its access, and the key and the context that the
-/// program requests.
+/// Memory that a program registers: the bytes, their access flags, and the requested key and
+/// context.
 type Registered = (Bytes, u64, u64, *mut c_void);
 
 /// # Safety
@@ -141,7 +141,6 @@ unsafe fn add(
             return Err(FI_ENOKEY);
         }
         let base = if own.is_virtual { bytes.address() } else { 0 };
-        // Atomic operations read where they write.
         let region = Region {
             bytes,
             access,
@@ -228,8 +227,8 @@ unsafe extern "C" fn close_region(fid: *mut c_void) -> c_int {
         within(domain, |state| {
             let (mut drivers, shared) = state.all();
             let region = shared.regions.remove(key);
-            // Memory that has no handle at the moment is closed by then, because the NIC answers in
-            // order.
+            // Memory that is being renewed has no handle, and the NIC rejects this closing. But the
+            // NIC answers in order, so by then the renewal has closed the memory.
             if let Some(Open { reach, by }) = region.and_then(|region| region.open) {
                 let is_opener = |driver: &&mut Driver| Some(driver.endpoint.address()) == by;
                 if let Some(driver) = drivers.find(is_opener) {
@@ -250,7 +249,7 @@ unsafe extern "C" fn bind_region(region: *mut c_void, other: *mut Fid, flags: u6
         let region = RegionObject::of(region, FI_CLASS_MR)?;
         let (domain, key) = &region.own;
         if given(other)?.fclass == FI_CLASS_EP {
-            // Memory serves all endpoints of its domain.
+            // Every endpoint of the domain can use the memory already.
             let endpoint = EndpointObject::of(other.cast(), FI_CLASS_EP)?;
             return same_domain(domain, &endpoint.own);
         }
@@ -311,7 +310,7 @@ unsafe extern "C" fn query_atomic(
     })
 }
 
-/// Bytes of an element, and most elements per operation.
+/// Returns the bytes per element and the maximum number of elements per operation.
 pub fn elements_of(datatype: c_int, op: c_int, form: Form) -> Result<(usize, usize), i32> {
     let codes = (u8::try_from(datatype), u8::try_from(op));
     let (Ok(datatype), Ok(op)) = codes else {
@@ -337,7 +336,7 @@ mod tests {
         }
     }
 
-    /// The table of the guide: all types of up to eight bytes without complex numbers.
+    /// The table of the guide: all types of up to eight bytes, except complex numbers.
     fn is_supported(datatype: c_int, op: c_int, flags: u64) -> bool {
         let (is_integer, is_float) = ((0..8).contains(&datatype), [8, 9].contains(&datatype));
         let (bor, band, bxor, read, write, mswap) = (6, 7, 9, 10, 11, 18);

@@ -174,7 +174,7 @@ unsafe extern "C" fn control(ep: *mut c_void, command: c_int, arg: *mut u64) -> 
     })
 }
 
-/// Refuses an endpoint that could not get answers.
+/// Reports that no receives are left for an endpoint, which would get no answers.
 fn no_receives() -> i32 {
     eprintln!(
         "phitwire: other endpoints hold all receives of the NIC; use fewer endpoints (OpenSHMEM: \
@@ -250,8 +250,8 @@ unsafe extern "C" fn getname(ep: *mut c_void, out: *mut c_void, len: *mut usize)
     })
 }
 
-/// The completion attributes of an operation: `flags` as given with it, or `None` for the
-/// endpoint's.
+/// Returns the completion attributes of an operation. `flags` are those of the call; `None` selects
+/// the endpoint's default flags.
 ///
 /// # Errors
 /// `EOPNOTSUPP` for flags that are not supported.
@@ -280,11 +280,11 @@ pub fn op(
     })
 }
 
-/// How a call reports its operation: the context, and the flags as in [`op`]. `None`: the operation
-/// is injected, and success is not reported.
+/// How a call reports its operation: the context, and the flags as in [`op`]. `None` means that the
+/// operation is injected and its success is not reported.
 pub type Told = Option<(*mut c_void, Option<u64>)>;
 
-/// The same for an operation that sends `len` bytes.
+/// Like [`op`], for an operation that sends `len` bytes.
 ///
 /// # Errors
 /// Those of [`op`]; `EMSGSIZE` for injected operations with too many bytes.

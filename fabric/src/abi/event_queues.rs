@@ -1,4 +1,4 @@
-//! Event queues.
+//! `fi_eq_open`, and the calls on event queues.
 
 use std::ffi::{c_int, c_void};
 use std::os::fd::{AsFd, AsRawFd};
@@ -30,7 +30,7 @@ pub struct Own {
     queue: Mutex<Option<EventQueue>>,
     event: Event,
     waits_by: c_int,
-    /// Whether the program may write.
+    /// Whether the program may write events.
     is_writable: bool,
     /// Endpoints that are bound to it hold clones.
     pub bound: Arc<()>,
@@ -46,7 +46,7 @@ impl Own {
     /// Calls `call` with the queue.
     ///
     /// # Errors
-    /// Its own; `EINTR` if another thread has closed the queue.
+    /// Those of `call`; `EINTR` if another thread has closed the queue.
     fn with<T>(
         &self,
         call: impl FnOnce(&mut EventQueue, &Event) -> Result<T, i32>,
@@ -84,7 +84,7 @@ impl Own {
         })
     }
 
-    /// Closes the queue: reads that wait end.
+    /// Closes the queue, which ends waiting reads.
     ///
     /// # Errors
     /// `EBUSY` if endpoints are bound to it; `EINTR` if another thread has closed it.
@@ -161,7 +161,7 @@ unsafe fn hand_out(
     Ok(bytes.len() as isize)
 }
 
-/// Bytes that a program's buffer holds: none without one.
+/// The size of a program's buffer; 0 if it passes none.
 const fn room(out: *const c_void, len: usize) -> usize {
     match out.is_null() {
         true => 0,
@@ -176,8 +176,8 @@ unsafe extern "C" fn read(
     len: usize,
     flags: u64,
 ) -> isize {
-    // SAFETY: the caller keeps libfabric's rules, here and below; an event longer than `len` is not
-    // taken.
+    // SAFETY: the caller upholds libfabric's contract, here and below; an event longer than `len`
+    // is not copied.
     answer(|| unsafe {
         let own = &EventQueueObject::of(fid, FI_CLASS_EQ)?.own;
         given(event)?;

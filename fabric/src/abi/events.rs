@@ -12,7 +12,7 @@ use crate::domain::{Awaited, State};
 use crate::engine::shared::{self, Counter, Entry, Queue, Shared, Why};
 
 const FI_EAVAIL: i32 = 259;
-/// The format of queues that specify none.
+/// The format of queues whose attributes specify none.
 const FORMAT_CONTEXT: c_int = 1;
 
 static QUEUE_OPS: Ops<6> = base(
@@ -166,7 +166,7 @@ unsafe fn read_into(
     })
 }
 
-/// The time that a call waits; for ever if negative.
+/// The maximum time that a call waits: practically for ever if `timeout` is negative.
 pub fn patience(timeout: c_int) -> Duration {
     let millis = u64::try_from(timeout);
     millis.map_or(
@@ -176,7 +176,7 @@ pub fn patience(timeout: c_int) -> Duration {
 }
 
 unsafe extern "C" fn read(fid: *mut c_void, out: *mut c_void, count: usize) -> isize {
-    // SAFETY: the caller keeps libfabric's rules.
+    // SAFETY: the caller upholds libfabric's contract.
     unsafe { read_into(fid, out, count, std::ptr::null_mut(), None) }
 }
 
@@ -186,7 +186,7 @@ unsafe extern "C" fn readfrom(
     count: usize,
     sources: *mut u64,
 ) -> isize {
-    // SAFETY: the caller keeps libfabric's rules.
+    // SAFETY: the caller upholds libfabric's contract.
     unsafe { read_into(fid, out, count, sources, None) }
 }
 
@@ -197,7 +197,7 @@ unsafe extern "C" fn sread(
     _cond: *const c_void,
     timeout: c_int,
 ) -> isize {
-    // SAFETY: the caller keeps libfabric's rules.
+    // SAFETY: the caller upholds libfabric's contract.
     unsafe {
         read_into(
             fid,
@@ -217,11 +217,11 @@ unsafe extern "C" fn sreadfrom(
     _cond: *const c_void,
     timeout: c_int,
 ) -> isize {
-    // SAFETY: the caller keeps libfabric's rules.
+    // SAFETY: the caller upholds libfabric's contract.
     unsafe { read_into(fid, out, count, sources, Some(patience(timeout))) }
 }
 
-/// Ends a read that waits, or the next one.
+/// Makes a waiting read return, or else the next one.
 unsafe extern "C" fn signal(fid: *mut c_void) -> c_int {
     answer_int(|| {
         // SAFETY: the program passes a queue.
@@ -362,17 +362,17 @@ unsafe fn counter_now(fid: *mut c_void) -> Counter {
 }
 
 unsafe extern "C" fn counter_read(fid: *mut c_void) -> u64 {
-    // SAFETY: the caller keeps libfabric's rules.
+    // SAFETY: the caller upholds libfabric's contract.
     unsafe { counter_now(fid).value }
 }
 
 unsafe extern "C" fn counter_readerr(fid: *mut c_void) -> u64 {
-    // SAFETY: the caller keeps libfabric's rules.
+    // SAFETY: the caller upholds libfabric's contract.
     unsafe { counter_now(fid).errors }
 }
 
 unsafe extern "C" fn counter_add(fid: *mut c_void, value: u64) -> c_int {
-    // SAFETY: the caller keeps libfabric's rules.
+    // SAFETY: the caller upholds libfabric's contract.
     unsafe {
         change_counter(fid, |counter| {
             counter.value = counter.value.wrapping_add(value)
@@ -381,12 +381,12 @@ unsafe extern "C" fn counter_add(fid: *mut c_void, value: u64) -> c_int {
 }
 
 unsafe extern "C" fn counter_set(fid: *mut c_void, value: u64) -> c_int {
-    // SAFETY: the caller keeps libfabric's rules.
+    // SAFETY: the caller upholds libfabric's contract.
     unsafe { change_counter(fid, |counter| counter.value = value) }
 }
 
 unsafe extern "C" fn counter_adderr(fid: *mut c_void, value: u64) -> c_int {
-    // SAFETY: the caller keeps libfabric's rules.
+    // SAFETY: the caller upholds libfabric's contract.
     unsafe {
         change_counter(fid, |counter| {
             counter.errors = counter.errors.wrapping_add(value)
@@ -395,13 +395,13 @@ unsafe extern "C" fn counter_adderr(fid: *mut c_void, value: u64) -> c_int {
 }
 
 unsafe extern "C" fn counter_seterr(fid: *mut c_void, value: u64) -> c_int {
-    // SAFETY: the caller keeps libfabric's rules.
+    // SAFETY: the caller upholds libfabric's contract.
     unsafe { change_counter(fid, |counter| counter.errors = value) }
 }
 
 unsafe extern "C" fn counter_wait(fid: *mut c_void, threshold: u64, timeout: c_int) -> c_int {
     answer_int(|| {
-        // SAFETY: the caller keeps libfabric's rules.
+        // SAFETY: the caller upholds libfabric's contract.
         let own = &unsafe { PartObject::of(fid, FI_CLASS_CNTR)? }.own;
         let mut before = None;
         let wait = Wait {

@@ -1,5 +1,5 @@
-//! What programs ask of `fi_getinfo`. Other than zero, a hint is a requirement: what the provider
-//! does not have is refused, field by field.
+//! Hints that programs pass to `fi_getinfo`. A nonzero hint is a requirement: the provider checks
+//! field by field whether it can satisfy it.
 
 use std::ffi::{CStr, CString};
 
@@ -15,7 +15,7 @@ use crate::engine::shared::MOST_OBJECTS;
 use crate::engine::wire::Address;
 use crate::place::Place;
 
-/// The version that split the modes of registered memory.
+/// The version that split `mr_mode` into separate bits.
 pub const FI_VERSION_1_5: u32 = (1 << 16) | 5;
 /// Default flags of operations that send, and of those that receive.
 const TX_FLAGS: u64 = FI_COMPLETION
@@ -26,8 +26,9 @@ const TX_FLAGS: u64 = FI_COMPLETION
     | FI_MORE;
 const RX_FLAGS: u64 = FI_COMPLETION | FI_MULTI_RECV | FI_MORE;
 
-/// Whether the provider can satisfy the hints of a call with this version, whose flags and node
-/// replace addresses of the hints.
+/// Whether the provider can satisfy the hints of a call with this version. Addresses in the hints
+/// that the call replaces are not checked: with `FI_SOURCE` the source, otherwise the destination
+/// if the call has a node.
 ///
 /// # Safety
 /// The attributes of the hints are null or valid.
@@ -46,7 +47,7 @@ pub unsafe fn suits(hints: &Info, version: u32, (flags, has_node): (u64, bool)) 
     let is_address = |is_used: bool, at: *mut c_void, len: usize| {
         !is_used || at.is_null() || len == Address::BYTES
     };
-    // All modes are concessions of the program, none of which the provider needs.
+    // `mode` is not checked: its bits are concessions of the program, and the provider needs none.
     has(hints.caps, CAPS)
         && [0, ADDRESS_FORMAT].contains(&hints.addr_format)
         && is_address(!is_source, hints.src_addr, hints.src_addrlen)
@@ -63,7 +64,7 @@ fn suits_flags(flags: u64, supported: u64) -> bool {
     check_flags(flags).is_ok() && flags & !supported == 0
 }
 
-/// The traffic class is a wish: the description says which one the program gets.
+/// Any traffic class is accepted: the returned description states the actual one.
 fn suits_tx(tx: &TxAttr) -> bool {
     has(tx.caps, CAPS)
         && suits_flags(tx.op_flags, TX_FLAGS)
@@ -85,14 +86,14 @@ fn suits_rx(rx: &RxAttr) -> bool {
         && rx.iov_limit <= IOVS
 }
 
-/// Tags have all bits of any format.
+/// Any tag format is accepted, since tags have 64 bits.
 fn suits_ep(ep: &EpAttr, caps: u64) -> bool {
     let orders = [
         ep.max_order_raw_size,
         ep.max_order_war_size,
         ep.max_order_waw_size,
     ];
-    // Other programs have no operations in such orders.
+    // The limits concern only one-sided and atomic operations.
     let has_orders = caps & (FI_RMA | FI_ATOMIC) == 0 || orders.iter().all(|&o| o <= MOST_ORDERED);
     [0, FI_EP_RDM].contains(&ep.r#type)
         && [0, PROTOCOL].contains(&ep.protocol)
@@ -116,7 +117,7 @@ unsafe fn suits_domain(domain: &DomainAttr, version: u32) -> bool {
     let has_name = unsafe { is_null_or(domain.name, &domain_name()) };
     has_mode
         && has_name
-        // The provider's kind of each serves programs that ask for a weaker one.
+        // Programs may ask for weaker guarantees than the provider gives.
         && (0..=FI_THREAD_ENDPOINT).contains(&domain.threading)
         && (0..=FI_PROGRESS_CONTROL_UNIFIED).contains(&domain.control_progress)
         && (0..=FI_PROGRESS_MANUAL).contains(&domain.data_progress)
@@ -198,7 +199,7 @@ mod tests {
         unsafe { suits(&hints.info, version, (0, false)) }
     }
 
-    /// Hints that are given, and the least that is not.
+    /// Checks one accepted and one refused value of each hint.
     macro_rules! limits {
         ($($part:ident.$field:ident: $given:expr, $not:expr;)*) => {
             $(
@@ -254,7 +255,7 @@ mod tests {
         assert!(answer(|hints| hints.ep.mem_tag_format = u64::MAX, VERSION));
     }
 
-    /// Only one-sided and atomic operations have such orders.
+    /// The limits concern only one-sided and atomic operations.
     #[test]
     fn orders_have_limits() {
         let orders: [fn(&mut EpAttr) -> &mut usize; 3] = [
@@ -303,7 +304,7 @@ mod tests {
             domain.auth_key_size: 0, 1;
             domain.caps: FI_LOCAL_COMM, FI_SHARED_AV;
         }
-        // Programs of older versions have no other modes.
+        // Older versions have only the basic and the scalable mode.
         let asks = |hints: &mut Hints| hints.domain.mr_mode = FI_MR_VIRT_ADDR;
         assert!(!answer(asks, FI_VERSION_1_5 - 1));
     }
@@ -316,7 +317,7 @@ mod tests {
         }
     }
 
-    /// Addresses of the call replace those of the hints.
+    /// Addresses in the call replace those in the hints.
     #[test]
     fn addresses_of_other_providers_are_refused() {
         let mut address = [0_u8; 28];

@@ -12,7 +12,6 @@ use crate::engine::wire::{Address, MOST_EAGER};
 use crate::place::Place;
 
 const FI_ENODATA: i32 = libc::ENODATA;
-/// All capabilities.
 pub const CAPS: u64 = FI_MSG
     | FI_TAGGED
     | FI_RMA
@@ -124,8 +123,8 @@ unsafe extern "C" fn getinfo(
     })
 }
 
-/// The address that a program passes as text, as `fi_av_straddr` prints it. Other names of nodes do
-/// not lead to an endpoint, and are ignored.
+/// Parses a node name in the form that `fi_av_straddr` prints. Other node names do not identify an
+/// endpoint and are ignored.
 ///
 /// # Safety
 /// `node` is null or a string.
@@ -139,8 +138,8 @@ unsafe fn named(node: *const c_char) -> Option<[u8; Address::BYTES]> {
     Some(address.to_bytes())
 }
 
-/// Sets the source address and, if one is given, the destination address. Addresses of the call
-/// take precedence over those of the hints; the source defaults to the door.
+/// Sets the source address and, if one is given, the destination address. Addresses in the call
+/// take precedence over those in the hints; the source defaults to that of `place`.
 ///
 /// # Safety
 /// `info` was allocated by libfabric, and the hints' addresses are as long as they state.
@@ -258,11 +257,12 @@ fn describe_domain(
 ) {
     let mode = match hints.map(|hints| hints.mr_mode) {
         Some(mode @ (FI_MR_BASIC | FI_MR_SCALABLE)) => mode,
-        // Programs of that time have no other modes.
+        // Older versions have no other modes.
         Some(0) if version < hints::FI_VERSION_1_5 && asked & (FI_RMA | FI_ATOMIC) != 0 => {
             FI_MR_BASIC
         }
-        // The modes let NICs reach memory, which they do not where peers' operations are counted.
+        // The mode bits let NICs access memory directly, which they must not do where peers'
+        // operations are counted.
         Some(_) if asked & FI_RMA_EVENT != 0 => 0,
         Some(mode) => mode & MR_MODES,
         None if asked == 0 => MR_MODES,
@@ -279,7 +279,7 @@ fn describe_domain(
         _ => FI_PROGRESS_MANUAL,
     };
     domain.data_progress = progress(hints.map(|hints| hints.data_progress));
-    // Control operations end before their calls return, so that either kind is true.
+    // Control operations finish before their calls return, so either kind of progress is correct.
     domain.control_progress = progress(hints.map(|hints| hints.control_progress));
     domain.resource_mgmt = FI_RM_ENABLED;
     let kind = hints.map_or(0, |hints| hints.av_type);
@@ -328,7 +328,7 @@ unsafe extern "C" fn close_fabric(fid: *mut c_void) -> c_int {
 mod tests {
     use super::*;
 
-    /// Programs that count peers' operations choose keys, and addresses from 0.
+    /// In domains that count peers' operations, programs choose the keys, and addresses start at 0.
     #[test]
     fn memory_that_nics_do_not_reach_needs_no_mode() {
         // SAFETY: all fields are numbers and pointers.

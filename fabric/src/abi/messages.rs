@@ -118,9 +118,9 @@ unsafe fn transmit(ep: *mut c_void, from: Pieces, to: u64, data: Option<u64>, to
     }
 }
 
-/// The results of calls that may find no room.
+/// The results of calls that fail with `EAGAIN` when there is no room.
 pub trait Again {
-    /// After `EAGAIN`, makes progress, so that there is room next time.
+    /// After `EAGAIN`, makes progress, so that a retry may find room.
     ///
     /// # Safety
     /// `ep` is an endpoint.

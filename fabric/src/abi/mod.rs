@@ -1,10 +1,10 @@
 //! libfabric's structures, as in its headers since 1.17, and the calls that take them.
 //!
-//! Structures that have grown since then are declared only as far as all versions agree, and are
-//! read only that far when libfabric passes them. libfabric itself allocates the one that it must
-//! be given, `fi_info` ([`library`]). Tables of operations state their length, so that a newer
-//! library does not read beyond their ends. A test compares all this with the headers where they
-//! are installed.
+//! Structures that have grown since then are declared only as far as all versions agree, and only
+//! that part is read when libfabric passes them. `fi_info`, which libfabric expects in full, is
+//! allocated by libfabric itself ([`library`]). Tables of operations state their length, so that a
+//! newer library does not read beyond their ends. A test compares the declarations with the headers
+//! where they are installed.
 //!
 //! All `unsafe` code of this crate is here and in [`crate::memory`].
 #![allow(unsafe_code, reason = "it is the border to C")]
@@ -72,7 +72,8 @@ pub const FI_MR_ALLOCATED: c_int = 1 << 5;
 pub const FI_MR_PROV_KEY: c_int = 1 << 6;
 
 pub const FI_ORDER_SAS: u64 = 1 << 8;
-/// Atomic operations of one endpoint on an element of another: reads and writes stay in order.
+/// Keeps reads and writes in order among one endpoint's atomic operations on the same remote
+/// element.
 pub const FI_ORDER_ATOMIC: u64 = 0xf << 36;
 
 pub const FI_AV_MAP: c_int = 1;
@@ -330,7 +331,7 @@ pub struct MsgAtomic {
     pub desc: *mut *mut c_void,
     pub iov_count: usize,
     pub addr: u64,
-    /// Their `len` counts elements.
+    /// Here `len` counts elements.
     pub rma_iov: *const RmaIov,
     pub rma_iov_count: usize,
     pub datatype: c_int,
@@ -388,7 +389,7 @@ impl<const N: usize> Ops<N> {
     }
 }
 
-/// Pointer to any table, as objects hold it.
+/// Pointer to a table of operations of any length.
 pub type Table = *const c_void;
 
 #[repr(C)]
@@ -449,7 +450,7 @@ pub struct Provider {
     pub cleanup: *const c_void,
 }
 
-// SAFETY: only libfabric changes it, once it was handed over.
+// SAFETY: after the provider was handed over, only libfabric changes it.
 unsafe impl Sync for Provider {}
 // SAFETY: as above.
 unsafe impl Send for Provider {}

@@ -1,5 +1,5 @@
-//! Objects that programs hold, and the common steps of every call: locking, progress, conversion of
-//! errors.
+//! Objects that programs hold, and the common steps of every call: locking, progress, and the
+//! conversion of errors.
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,14 +17,14 @@ use crate::progress::Progress;
 use crate::wait::WaitObject;
 
 pub const FI_EOTHER: i32 = 256;
-/// Calls without progress before one yields the core, and yields before one sleeps.
+/// Idle calls in a row before calls yield the core, and further ones before calls sleep.
 const SPINS: u32 = 8;
 const YIELDS: u32 = 24;
 /// Longest sleep of a call that should not block.
 const NAP: Duration = Duration::from_millis(1);
 
-/// An object: libfabric's part, and ours. Calls share it with the program: if one thread closes it
-/// while another one waits on it, it lives until that call returns.
+/// An object: libfabric's part, and ours. Calls hold a reference to it, as the program does: if one
+/// thread closes it while another one waits on it, it lives until that call returns.
 #[repr(C)]
 pub struct Object<F, T> {
     pub fid: F,
@@ -32,12 +32,12 @@ pub struct Object<F, T> {
 }
 
 impl<F, T> Object<F, T> {
-    /// Hands it to the program.
+    /// Passes the object's first reference to the program.
     pub fn give(fid: F, own: T) -> *mut c_void {
         Arc::into_raw(Arc::new(Self { fid, own })).cast_mut().cast()
     }
 
-    /// The object of a call.
+    /// Returns the object that a program passes to a call.
     ///
     /// # Errors
     /// `EINVAL` for null, and for an object of another class or of another provider.
@@ -72,8 +72,8 @@ impl<F, T> Object<F, T> {
     }
 }
 
-/// The table of operations of this provider's objects, by class. Another provider's objects have
-/// another one, and nothing behind their `Fid` is ours to read.
+/// The table of operations of this provider's objects, by class. Another provider's objects have a
+/// different table, and only their `Fid` may be read.
 static TABLES: [AtomicPtr<c_void>; FI_CLASS_CNTR + 1] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; FI_CLASS_CNTR + 1];
 
@@ -119,7 +119,7 @@ pub unsafe fn put<T>(out: *mut T, value: T) -> Result<(), i32> {
     Ok(())
 }
 
-/// Returns the bytes of a result's buffer, and sets how many the result has.
+/// Returns the size of a result's buffer, and sets the size of the result, both in bytes.
 ///
 /// # Errors
 /// `EINVAL` for null.
@@ -147,7 +147,7 @@ pub struct DomainOwn {
     pub progress: Option<Progress>,
 }
 
-/// An object of a domain, by slot.
+/// An endpoint, queue, counter or address vector of a domain, identified by its slot.
 pub struct Part {
     pub domain: Arc<Domain>,
     pub slot: usize,
@@ -155,11 +155,11 @@ pub struct Part {
     pub format: c_int,
     /// Kind of the wait object of a completion queue or a counter.
     pub waits_by: c_int,
-    /// The wait object, once it was needed.
+    /// The wait object, created when it is first needed.
     object: OnceLock<Arc<WaitObject>>,
-    /// Of an endpoint: keeps its event queue open.
+    /// For an endpoint: keeps its event queue open.
     pub events: OnceLock<Arc<()>>,
-    /// Set behind the domain's lock.
+    /// Set under the domain's lock.
     is_closed: AtomicBool,
 }
 
@@ -216,10 +216,10 @@ impl Part {
         Ok(())
     }
 
-    /// The wait object.
+    /// Returns the wait object, and creates it if there is none yet.
     ///
     /// # Errors
-    /// That of the system, if no descriptor is free.
+    /// The system's error, if no descriptor is free.
     pub fn wait_object(&self) -> Result<&Arc<WaitObject>, i32> {
         if self.object.get().is_none() {
             let object = Arc::new(self.domain.wait_object().map_err(errno_of)?);
@@ -230,12 +230,12 @@ impl Part {
     }
 }
 
-/// A waiter's part, what it waits for, and how long.
+/// The part that a call waits on, what it waits for, and how long.
 #[derive(Clone, Copy)]
 pub struct Wait<'a> {
     pub part: &'a Part,
     pub awaits: Awaited,
-    /// `None`: not at all.
+    /// `None`: the call does not wait.
     pub most: Option<Duration>,
 }
 
@@ -276,7 +276,7 @@ pub fn answer(call: impl FnOnce() -> Result<isize, i32>) -> isize {
     }
 }
 
-/// The number of a system call's error.
+/// The error number of a failed system call.
 pub fn errno_of(error: std::io::Error) -> i32 {
     error.raw_os_error().unwrap_or(FI_EOTHER)
 }
@@ -306,7 +306,7 @@ pub unsafe fn with_endpoint<T>(
     unsafe { with_driver(fid, |driver, shared| call(&mut driver.endpoint, shared)) }
 }
 
-/// The same, with the endpoint's NIC.
+/// Calls `call` with an endpoint and its NIC.
 ///
 /// # Safety
 /// As for [`Object::of`].
@@ -333,8 +333,8 @@ pub fn progress(domain: &Domain) -> Result<(), i32> {
     Ok(())
 }
 
-/// Makes progress until `look` finds something or the wait ends. A call that does not wait looks
-/// once, and relaxes as [`progress`] does.
+/// Makes progress until `look` finds something or the wait ends. A call that does not wait makes
+/// progress once, and relaxes as [`progress`] does.
 ///
 /// # Errors
 /// `EINTR` if another thread closes the part.

@@ -19,7 +19,7 @@ pub unsafe fn of_iov(iov: *const Iovec, count: usize) -> Pieces {
     }
 }
 
-/// The same for elements of `size` bytes each.
+/// Like [`of_iov`], for elements of `size` bytes each.
 ///
 /// # Safety
 /// As for [`of_iov`].

@@ -3,10 +3,10 @@
 
 use super::*;
 
-/// Bits of libfabric, and their names.
+/// libfabric's bits and their names.
 type Names = [(u64, &'static str)];
 
-/// Capabilities that programs request.
+/// Unsupported capabilities.
 const CAPABILITIES: &Names = &[
     (FI_MULTICAST, "FI_MULTICAST"),
     (FI_COLLECTIVE, "FI_COLLECTIVE"),
@@ -18,7 +18,7 @@ const CAPABILITIES: &Names = &[
     (FI_SHARED_AV, "FI_SHARED_AV"),
     (FI_NAMED_RX_CTX, "FI_NAMED_RX_CTX"),
 ];
-/// Flags of operations, the default ones of an endpoint included.
+/// Unsupported flags of operations, including an endpoint's default flags.
 const FLAGS: &Names = &[
     (FI_TRIGGER, "FI_TRIGGER"),
     (FI_FENCE, "FI_FENCE"),

@@ -183,7 +183,7 @@ unsafe extern "C" fn inject(
     address: u64,
     key: u64,
 ) -> isize {
-    // SAFETY: see `read`; bytes this few are copied before the call returns.
+    // SAFETY: see `read`; injected bytes are copied before the call returns.
     unsafe {
         let from = Pieces::One(Bytes::new(buf, len));
         put(ep, from, far(to, address, key), None, None)

@@ -1,4 +1,4 @@
-//! Calls as libfabric makes them, through the tables of objects.
+//! Calls through the tables of operations, as libfabric makes them.
 
 use std::mem::ManuallyDrop;
 use std::ptr::{null, null_mut};
@@ -13,7 +13,7 @@ use crate::engine::slots::RECEIVES;
 use crate::fake::Fake;
 use crate::place::Place;
 
-/// A limit for what should happen at once.
+/// A generous limit for what should happen immediately.
 const SOON: Duration = Duration::from_secs(20);
 /// The same in milliseconds, for calls that wait.
 const LONG: c_int = 20_000;
@@ -33,7 +33,7 @@ type InjectAtomic =
     unsafe extern "C" fn(Fids, *const c_void, usize, u64, u64, u64, c_int, c_int) -> isize;
 type SendMsg = unsafe extern "C" fn(Fids, *const Msg, u64) -> isize;
 
-/// An object, whose tables do not change.
+/// An object whose tables do not change.
 #[derive(Clone, Copy)]
 struct Handle(*mut c_void);
 
@@ -45,7 +45,7 @@ impl Handle {
         self.0
     }
 
-    /// The operation of this number in the object's own table.
+    /// The operation at this index of the object's table.
     fn call<F: Copy>(self, number: usize) -> F {
         // SAFETY: the objects of the tests begin like this one.
         operation(unsafe { (*self.0.cast::<FidSimple>()).ops }, number)
@@ -58,7 +58,7 @@ impl Handle {
         unsafe { close(self.0) }
     }
 
-    /// Calls under way on the object, of type `T`.
+    /// Number of calls in progress on the object, whose own part has type `T`.
     fn calls<T>(self) -> usize {
         // SAFETY: the program holds a reference, which stays.
         let object = unsafe { Arc::from_raw(self.0.cast::<Object<FidSimple, T>>()) };
@@ -80,14 +80,14 @@ impl Handle {
     }
 }
 
-/// The operation of this number, of type `F`.
+/// The operation at this index of a table, of type `F`.
 fn operation<F: Copy>(table: Table, number: usize) -> F {
     assert_eq!(size_of::<F>(), size_of::<Table>());
     // SAFETY: a table has its size and then its operations, and the tests state their types.
     unsafe { table.cast::<F>().add(1 + number).read() }
 }
 
-/// A program with a domain at a NIC.
+/// A program with a domain on a NIC.
 struct Program {
     domain: Handle,
     _fake: Fake,
@@ -182,7 +182,8 @@ fn bind(object: Handle, other: Handle, flags: u64) -> c_int {
     unsafe { bind(object.0, other.0, flags) }
 }
 
-/// Closes an object, of type `T`, on which a thread waits; returns what that thread is answered.
+/// Closes an object, of type `T`, while a thread waits on it. Returns the result of the waiting
+/// call.
 fn closed_while<T, A: Send>(object: Handle, wait: fn(Handle) -> A) -> A {
     std::thread::scope(|scope| {
         let waits = scope.spawn(move || wait(object));
@@ -191,7 +192,7 @@ fn closed_while<T, A: Send>(object: Handle, wait: fn(Handle) -> A) -> A {
             assert!(Instant::now() < end, "no call uses it");
             std::thread::yield_now();
         }
-        // By then it nearly always sleeps; if not, it must end, too.
+        // The thread is nearly always asleep by now. If it is not, its call must end all the same.
         std::thread::sleep(Duration::from_millis(20));
         assert_eq!(object.close(), 0);
         waits.join().expect("no panic")
@@ -323,7 +324,7 @@ fn injected_bytes_have_a_limit() {
     assert_eq!(ep.close(), 0);
 }
 
-/// What `fi_query_atomic` does not report is refused before anything else is looked at.
+/// Operations that `fi_query_atomic` does not report are refused before any other check.
 #[test]
 fn unsupported_atomic_operations_are_refused() {
     let program = Program::new();
@@ -422,7 +423,7 @@ fn operations_of_peers_are_counted_on_request() {
     }
 }
 
-/// Objects of other providers have the classes and none of the contents of this one's.
+/// Objects of other providers have the same classes as this provider's, but other contents.
 #[test]
 fn objects_of_other_providers_are_refused() {
     static OPS: Ops<6> = Ops::new([null(); 6]);
@@ -435,7 +436,7 @@ fn objects_of_other_providers_are_refused() {
     );
     let own = [program.queue(), program.counter(), program.vector()];
     let invalid = -libc::EINVAL;
-    // Only the header is there: a read beyond it is out of bounds.
+    // Only the header is allocated: a read beyond it is out of bounds.
     let foreign = |fclass: usize, ops: Table| {
         let context = null_mut();
         let fid = Box::leak(Box::new(Fid {
@@ -510,7 +511,7 @@ fn what_others_are_bound_to_stays_open() {
     }
 }
 
-/// Triggered operations are refused with an error of their own, and a line in the log.
+/// Triggered operations are refused with `ENOSYS` or `EOPNOTSUPP`, and a line in the log.
 #[test]
 fn triggered_operations_are_refused() {
     type Control = unsafe extern "C" fn(Fids, c_int, *mut c_void) -> c_int;

@@ -1,4 +1,4 @@
-//! Address vectors.
+//! `fi_av_open`, and the calls on address vectors.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -91,7 +91,7 @@ unsafe extern "C" fn insert(
     _flags: u64,
     _context: *mut c_void,
 ) -> c_int {
-    // SAFETY: the program passes `count` addresses, and room for as many numbers, or null.
+    // SAFETY: the program passes `count` addresses, and room for `count` numbers, or null.
     let done = answer(|| unsafe {
         with(fid, |vector| {
             if addresses.is_null() && count > 0 {

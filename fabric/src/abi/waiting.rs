@@ -10,7 +10,7 @@ use super::refusals::refuse;
 use super::*;
 use crate::domain::Awaited;
 
-/// The kind of wait object that a program requests.
+/// Checks the kind of wait object that a program requests.
 ///
 /// # Errors
 /// `ENOSYS` for kinds that are not supported.
@@ -41,7 +41,7 @@ pub unsafe fn answer_control(
     unsafe { put(arg.cast::<c_int>(), result) }
 }
 
-/// A completion queue or counter, and what its waiters await.
+/// Returns a completion queue or counter, and what its waiters await.
 ///
 /// # Safety
 /// As for [`Object::of`].
@@ -73,8 +73,8 @@ pub unsafe extern "C" fn control(fid: *mut c_void, command: c_int, arg: *mut c_v
     })
 }
 
-/// Prepares the wait object of a part for sleep. A signal prevents one sleep, as it ends one read
-/// that waits.
+/// Prepares a part's wait object for sleep. A signal prevents one sleep, just as it ends one
+/// waiting read.
 fn prepare(part: &Part, awaits: Awaited) -> Result<(), i32> {
     let object = part.wait_object()?;
     part.within(|state| {

@@ -16,10 +16,10 @@ use crate::progress::Progress;
 
 const TAG: u64 = 1;
 const BYTES: usize = 8;
-/// A limit for what should happen at once.
+/// A generous limit for what should happen immediately.
 const SOON: Duration = Duration::from_secs(20);
 
-/// A domain with one endpoint, its queue, and a vector of all endpoints.
+/// A domain with one endpoint, its queue, and an address vector of all endpoints.
 struct One {
     domain: Arc<Domain>,
     object: Arc<WaitObject>,
@@ -80,14 +80,14 @@ impl One {
         into
     }
 
-    /// Completions so far, without progress.
+    /// Takes the completions so far, without making progress.
     fn taken(&self) -> Vec<Entry> {
         let mut state = self.state();
         let queue = state.shared.queues.get_mut(0).expect("it is there");
         queue.entries.drain(..).map(|(entry, _)| entry).collect()
     }
 
-    /// Prepares to sleep, once there is nothing to do.
+    /// Prepares to sleep as soon as there is nothing to do.
     fn prepare(&self) {
         let end = Instant::now() + SOON;
         while !self.state().prepare(QUEUE, &self.object) {
@@ -101,7 +101,7 @@ impl One {
         poll(&mut all, PollTimeout::ZERO) == Ok(1)
     }
 
-    /// Waits as a program that sleeps on the descriptor.
+    /// Waits like a program that sleeps on the descriptor.
     fn wait(&self) -> Entry {
         let end = Instant::now() + SOON;
         loop {
@@ -145,7 +145,7 @@ fn a_signal_wakes() {
     assert!(!one.state().prepare(QUEUE, &one.object), "it has news");
 }
 
-/// Another thread that waits for the same, on an object of its own: it prepares to sleep, and
+/// Another thread waits for the same queue on a separate wait object: it prepares to sleep, and
 /// leaves.
 #[test]
 fn a_waiter_that_comes_or_leaves_lets_the_others_sleep() {
@@ -166,7 +166,7 @@ fn a_waiter_that_comes_or_leaves_lets_the_others_sleep() {
     });
     assert!(!one.is_readable(), "nothing has happened");
     assert_eq!(one.state().waiters.len(), 1);
-    // It is still woken.
+    // It is still woken for a message.
     one.receive(1);
     two.send(0, 2);
     fake.settle();
@@ -174,7 +174,7 @@ fn a_waiter_that_comes_or_leaves_lets_the_others_sleep() {
     assert_eq!(one.wait().context, 1);
 }
 
-/// What a NIC has woken one waiter for, and another one has handled, does not keep that one awake.
+/// A completion that another waiter has already handled does not keep this one awake.
 #[test]
 fn a_waiter_sleeps_though_a_nic_has_woken_another_one() {
     let fake = Fake::start(2);
@@ -201,7 +201,7 @@ fn a_waiter_sleeps_though_a_nic_has_woken_another_one() {
     assert!(one.is_readable(), "it has a message");
 }
 
-/// The wake of one waiter is not taken by another one that clears the object that both sleep on.
+/// A waiter that clears a shared wait object does not lose the wake of another one.
 #[test]
 fn waiters_that_share_an_object_are_woken() {
     let fake = Fake::start(2);
@@ -220,7 +220,7 @@ fn waiters_that_share_an_object_are_woken() {
     assert!(one.is_readable());
 }
 
-/// A thread that ends without a further call leaves no waiter behind, however many do so.
+/// Threads that end without a further call leave no waiters behind, however many there are.
 #[test]
 fn waiters_of_threads_that_ended_are_removed() {
     let fake = Fake::start(2);
@@ -236,7 +236,8 @@ fn waiters_of_threads_that_ended_are_removed() {
     assert!(one.is_readable(), "another thread may sleep on it");
 }
 
-/// The NIC's process also holds the descriptors of an endpoint.
+/// The NIC's process also holds an endpoint's descriptors, so closing them here would not end the
+/// watch.
 #[test]
 fn a_full_domain_watches_no_endpoint_that_it_refuses() {
     let fake = Fake::start(2);
@@ -288,7 +289,7 @@ fn automatic_progress_needs_no_call() {
     assert_eq!(one.wait().context, 2);
 }
 
-/// The thread looks twice a second, for the time, and no more often.
+/// The thread wakes twice a second for the periodic checks, and no more often.
 #[test]
 fn automatic_progress_sleeps_while_idle() {
     let fake = Fake::start(2);

@@ -1,5 +1,5 @@
-//! Endpoints over NICs without a network: closing, where a fruitless wait takes five seconds, and
-//! the program's own memory.
+//! Endpoints on NICs without a network: closing, where a wait without result takes five seconds,
+//! and access to the program's memory.
 
 use super::*;
 use crate::engine::shared::{Entry, Why};
@@ -11,7 +11,7 @@ use crate::memory::Pieces;
 const LOST: i32 = libc::EHOSTUNREACH;
 const TAG: u64 = 1;
 
-/// An endpoint with a queue and a vector of all endpoints.
+/// An endpoint with a queue and an address vector of all endpoints.
 struct One {
     shared: Shared,
     driver: Driver,
@@ -42,7 +42,7 @@ fn all_with(doors: &[PathBuf], receives: usize) -> Vec<One> {
     all
 }
 
-/// Makes all progress until one has a completion.
+/// Makes progress on all endpoints until `who` has a completion.
 fn wait(all: &mut [One], who: usize) -> Entry {
     let end = Instant::now() + Duration::from_secs(10);
     while Instant::now() < end {
@@ -62,8 +62,8 @@ fn wait(all: &mut [One], who: usize) -> Entry {
 /// Shorter than the two seconds after which `tick` probes awaited peers.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Five endpoints at one NIC, the last of which found no room for receives: messages to it
-/// wait, like those to a program that has ended.
+/// Five endpoints on one NIC. The last one found no room for receives, so messages to it wait, like
+/// those to a program that has ended.
 fn with_one_that_receives_nothing(fake: &Fake) -> Vec<One> {
     all_at(&vec![fake.doors[0].clone(); 5])
 }
@@ -100,7 +100,7 @@ impl One {
         self.driver.nic.under_way() - RECEIVES as u64
     }
 
-    /// Closes it. Returns how long that waited.
+    /// Closes the endpoint. Returns how long that took.
     fn drain(&mut self) -> Duration {
         let begin = Instant::now();
         self.driver.drain(&mut self.shared);
@@ -113,7 +113,7 @@ impl One {
 fn an_acknowledgement_to_an_ended_program_keeps_nobody() {
     let fake = Fake::start(1);
     let mut all = with_one_that_receives_nothing(&fake);
-    // Beyond half of its window it requests an acknowledgement.
+    // When more than half of its window is in use, it requests an acknowledgement.
     (0..10).for_each(|n| all[4].send(0, n, pattern(8, n)));
     all[4].take_all_in(&fake);
     all[0].take_all_in(&fake);
@@ -134,7 +134,7 @@ fn an_acknowledgement_to_an_ended_program_keeps_nobody() {
 fn a_message_to_an_ended_program_fails_at_once() {
     let fake = Fake::start(1);
     let mut all = with_one_that_receives_nothing(&fake);
-    // More than its window: some wait for acknowledgements.
+    // More than its window, so some messages wait for acknowledgements.
     (0..20).for_each(|n| all[0].send(4, n, pattern(8, 0)));
     fake.settle();
     assert!(!all[0].driver.endpoint.is_drained());
@@ -153,7 +153,7 @@ fn a_message_to_an_ended_program_fails_at_once() {
     assert!(errors.iter().all(is_told), "{errors:?}");
 }
 
-/// A live peer that is unreachable for a while gets everything in the end.
+/// A live peer that is unreachable for a while receives everything in the end.
 #[test]
 fn who_lives_is_waited_for() {
     let fake = Fake::start(2);
@@ -176,7 +176,7 @@ fn who_lives_is_waited_for() {
     assert_eq!(into.now(), pattern(8, 3));
 }
 
-/// A live peer without receives replies to each probe: nothing is given up.
+/// A live peer without receives replies to each probe, so nothing is given up.
 #[test]
 fn who_lives_without_receives_is_waited_for() {
     let fake = Fake::start(1);
@@ -196,7 +196,7 @@ fn who_says_nothing_has_not_ended() {
     let took = all[0].drain();
     assert!(took > SOON, "{took:?}");
     assert_eq!(all[0].errors(), []);
-    // The message, one probe of closing, and those of the checks, one in two seconds.
+    // The message, one probe while closing, and the probes of the checks, one every two seconds.
     assert!(all[0].under_way() <= 4, "questions accumulate");
 }
 
@@ -213,7 +213,7 @@ fn a_door_that_is_killed_ends_it() {
     assert_eq!(all[0].errors(), [(1, libc::ENETDOWN, Why::Unknown)]);
 }
 
-/// Each with its share of the NIC's receives.
+/// Each program has its share of the NIC's receives.
 #[test]
 fn sixteen_programs_share_a_nic() {
     let fake = Fake::start(1);

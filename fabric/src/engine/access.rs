@@ -5,7 +5,8 @@ use phitwire_client::door::Remote;
 use super::elements::Form;
 use crate::flags::{FI_ATOMIC, FI_READ, FI_RMA, FI_WRITE};
 
-/// Maximum number of element bytes of an atomic operation: two operands each fit one message.
+/// Maximum number of element bytes of an atomic operation: two operands of this size fit in one
+/// message.
 pub const MOST_ELEMENT_BYTES: usize = 4000;
 
 /// An address in another program's memory.
@@ -18,7 +19,7 @@ pub struct Far {
     pub key: u64,
 }
 
-/// Another program's memory, as NICs address it.
+/// Another program's memory, in the form in which NICs address it.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     pub peer: usize,
@@ -30,7 +31,7 @@ pub struct Target {
 /// An atomic operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
-    /// Type of the elements.
+    /// libfabric's number of the element type.
     pub datatype: u8,
     /// libfabric's number of the operation.
     pub op: u8,

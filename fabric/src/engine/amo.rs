@@ -1,4 +1,4 @@
-//! Atomic operations of NICs, and their equivalents of libfabric's.
+//! Atomic operations of NICs, and how libfabric's map to them.
 
 use phitwire_client::door::{AtomicOp, Width};
 
@@ -10,14 +10,14 @@ pub struct Amo {
     pub op: AtomicOp,
     pub width: Width,
     pub operands: [u64; 2],
-    /// Whether the old word is wanted.
+    /// Whether to return the old word.
     pub fetch: bool,
     /// Index of the element within the operation.
     pub element: usize,
 }
 
 impl Amo {
-    /// Whether the word stays as it is.
+    /// Whether the operation leaves the word unchanged.
     pub(super) const fn changes_nothing(&self) -> bool {
         matches!((self.op, self.operands[0]), (AtomicOp::Or, 0))
     }
@@ -63,7 +63,7 @@ pub(super) fn amo_of(
         (elements::READ, _) => return Some((AtomicOp::Or, [0, 0])),
         (elements::WRITE, _) => AtomicOp::Swap,
         (elements::CSWAP, false) => return Some((AtomicOp::CompareSwap, [compare, operand])),
-        // Replaces the bits of the mask.
+        // Replaces the bits that the mask selects.
         (elements::MSWAP, false) => {
             return Some((AtomicOp::AndXor, [!compare, operand & compare]));
         }

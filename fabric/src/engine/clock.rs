@@ -1,5 +1,5 @@
-//! Time as the engine counts it: in checks of what has arrived, not by the clock. A machine that
-//! was suspended, or a program that was computing, has not waited.
+//! The engine's time: it counts checks of what has arrived, not seconds. A machine that was
+//! suspended, or a program that was computing, has not waited for its peers.
 
 use std::time::Duration;
 
@@ -10,10 +10,9 @@ pub const TICK: Duration = Duration::from_millis(500);
 /// `phitwire manage --watch` takes to route around it (one).
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Checks so far, and how many of them a silent peer is given.
+/// The checks so far, and the number of checks that a silent peer is granted.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// Checks so far.
     checks: u32,
     /// Checks without a reply before a peer is given up; 0: never.
     patience: u32,
@@ -28,7 +27,7 @@ impl Default for Clock {
     }
 }
 
-/// A time in checks, rounded down.
+/// Converts a time to a number of checks, rounded down.
 pub(super) const fn in_ticks(time: Duration) -> u32 {
     (time.as_millis() / TICK.as_millis()) as u32
 }
@@ -44,7 +43,6 @@ impl Clock {
         self.checks = self.checks.saturating_add(1);
     }
 
-    /// Checks so far.
     pub(super) const fn checks(&self) -> u32 {
         self.checks
     }

@@ -1,4 +1,4 @@
-//! What all parts of an endpoint use: its memory, its commands, its peers, and the time.
+//! State that all parts of an endpoint use: its memory, commands, peers, and clock.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ pub trait Segment: std::fmt::Debug + Send {
     fn write(&self, offset: u64, data: &[u8]);
 }
 
-/// What all parts of an endpoint use.
+/// State that all parts of an endpoint use.
 #[derive(Debug)]
 pub struct Core {
     pub(super) address: Address,
@@ -29,9 +29,9 @@ pub struct Core {
     pub(super) binds: Binds,
     pub(super) peers: Peers,
     pub(super) clock: Clock,
-    /// The stages in use: parts that wait to be fetched, and copies of short puts.
+    /// The stages in use: they hold parts that wait to be fetched, and copies of short puts.
     pub(super) stages: Slab<()>,
-    /// Whether the NIC also reaches the program's own memory.
+    /// Whether the NIC can access the program's own memory.
     pub(super) reaches_own: bool,
     /// Whether the NIC has ended.
     pub(super) is_gone: bool,

@@ -2,7 +2,7 @@
 
 use crate::memory::Bytes;
 
-/// Bytes of an element of a libfabric type; `None` if atomic operations do not support the type.
+/// Bytes per element of a libfabric type; `None` if atomic operations do not support the type.
 pub const fn size_of_type(datatype: u8) -> Option<usize> {
     match datatype {
         0 | 1 => Some(1),
@@ -33,7 +33,7 @@ pub const CSWAP: u8 = 12;
 /// The number of `FI_MSWAP`.
 pub const MSWAP: u8 = 18;
 
-/// Whether the operation exists.
+/// Whether libfabric defines the operation for the type and the call.
 pub const fn is_valid(datatype: u8, op: u8, form: Form) -> bool {
     let is_float = matches!(datatype, 8 | 9);
     let is_op = match form {
@@ -162,8 +162,8 @@ pub fn one(datatype: u8, op: u8, [old, operand, compare]: [u64; 3]) -> u64 {
     }
 }
 
-/// Changes the elements of `target` with those of `operands` and `compare`; returns the old ones.
-/// Elements without an operand (of reads) stay unchanged.
+/// Applies the operation to the elements of `target`, with those of `operands` and `compare`;
+/// returns the old values. Elements without an operand (of reads) stay unchanged.
 pub fn change(target: &Bytes, datatype: u8, op: u8, operands: &[u8], compare: &[u8]) -> Vec<u8> {
     macro_rules! all {
         ($type:ty, $one:ident) => {

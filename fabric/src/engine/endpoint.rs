@@ -1,7 +1,7 @@
 //! Endpoints: state machines between a program's calls and the commands and completions of a NIC.
 //!
-//! An endpoint does no I/O. Its owner ([`crate::driver`], or a test) hands in the segment's memory,
-//! completions and the time, and takes commands out:
+//! An endpoint does no I/O. Its owner ([`crate::driver`], or a test) passes in the segment's
+//! memory, completions and the time, and takes commands out:
 //!
 //! 1. [`Endpoint::handle_completion`] for each completion, then [`Endpoint::advance`];
 //! 2. [`Endpoint::handle_timeout`] when all completions so far have been handled;
@@ -10,7 +10,7 @@
 //!
 //! Its parts own their fields and do not refer to each other. They share the [`Core`], which each
 //! borrows while it works. A part leaves its requests to other parts there, as
-//! [`Action`](super::action::Action)s, and the endpoint hands these on before it returns to its
+//! [`Action`](super::action::Action)s, and the endpoint passes these on before it returns to its
 //! caller.
 
 mod calls;
@@ -86,7 +86,7 @@ impl Endpoint {
     }
 
     /// Whether all messages have arrived, except those to lost peers, and all operations on opened
-    /// memory have ended. Transfers that peers have not fetched yet are not waited for.
+    /// memory have ended. Transfers that peers have not fetched yet do not count.
     pub fn is_drained(&self) -> bool {
         self.session.is_drained(&self.core) && self.one_sided.len() == 0
     }
@@ -100,12 +100,12 @@ impl Endpoint {
         self.core.address
     }
 
-    /// The objects that it is bound to.
+    /// The objects that the endpoint is bound to.
     pub const fn binds(&self) -> &Binds {
         &self.core.binds
     }
 
-    /// The objects that it is bound to.
+    /// The objects that the endpoint is bound to.
     pub const fn binds_mut(&mut self) -> &mut Binds {
         &mut self.core.binds
     }

@@ -74,6 +74,6 @@ pub enum Destination {
     /// Registered memory, which may be closed before the transfer ends: looked up for each part
     /// that is copied in. Closing it waits for parts that the NIC writes in place.
     Memory,
-    /// The reply to a request, which hands over its memory.
+    /// The reply to a request, with the memory that the request provides.
     Reply(Option<Pieces>),
 }

@@ -4,8 +4,8 @@
 //! rejects it once that program has ended. So a peer that is awaited and has been silent for two
 //! seconds is probed repeatedly with a get of one word of its memory. After
 //! [`PATIENCE`](super::clock::PATIENCE) more without a reply it is lost, and all operations that
-//! await it fail. Without a limit of patience, silence loses no peer. A program that has ended is
-//! always lost, and so is a peer that has given this endpoint up. Operations on all others are
+//! await it fail. If patience has no limit, silence alone loses no peer. A program that has ended
+//! is always lost, and so is a peer that has given up this endpoint. Operations on all others are
 //! repeated until they end.
 //!
 //! Time is counted in checks ([`TICK`]) of what has arrived, not by the clock: a machine that was
@@ -103,7 +103,7 @@ struct Notice {
     every: u32,
 }
 
-/// Monitors the peers.
+/// Decides which peers to probe, and which to give up.
 #[derive(Debug, Default)]
 pub struct Liveness {
     /// When the last check was due.
@@ -117,7 +117,6 @@ pub struct Liveness {
     /// Checks at which a receive from any source had no message.
     quiet: u32,
     pulses: PerPeer<(Pulse, Notice)>,
-    /// Probes so far.
     #[cfg(test)]
     pub(super) probes: u64,
 }
@@ -128,7 +127,7 @@ impl Liveness {
         self.checked + TICK
     }
 
-    /// Begins a check, which is due.
+    /// Begins a check, which must be due.
     pub(super) fn begin_check(&mut self, core: &mut Core, now: Duration) {
         debug_assert!(now >= self.deadline(), "checks are no more frequent");
         self.checked = now;
@@ -166,7 +165,7 @@ impl Liveness {
         self.watched = awaited;
     }
 
-    /// Adds the peers to probe because a receive is from any source, if one is. Waits of several
+    /// While a receive accepts any source, adds the peers to probe for it. The waits of several
     /// such receives add up until a message arrives.
     pub(super) fn patrol(
         &mut self,
@@ -236,7 +235,7 @@ impl Liveness {
         }
     }
 
-    /// A peer has given this endpoint up.
+    /// Handles the message of a peer that has given up this endpoint.
     pub(super) fn lost_by(&self, core: &mut Core, peer: usize) {
         core.actions.push_back(Action::Notified(peer));
         let failure = Failure {

@@ -38,7 +38,8 @@ pub struct Multi {
     /// Messages whose bytes have not arrived yet.
     coming: usize,
     is_full: bool,
-    /// Why the buffer ends with the last of them, if it is no longer posted and not full.
+    /// Why the buffer fails after the last of these messages, if it is no longer posted though not
+    /// full.
     ended: Option<Failure>,
 }
 
@@ -57,7 +58,7 @@ struct Unexpected {
 pub struct Matching {
     /// Receives: untagged, and tagged.
     posted: [VecDeque<Posted>; 2],
-    /// Messages, likewise.
+    /// Messages without a receive: untagged, and tagged.
     unexpected: [VecDeque<Unexpected>; 2],
     multis: Slab<Multi>,
     /// Bytes of room below which a multi-receive buffer is full.
@@ -212,7 +213,7 @@ impl Matching {
         Landing::new(posted.op, posted.into.clone(), at, posted.multi)
     }
 
-    /// Handles an arrived message: matches it, or lets it wait.
+    /// Handles an arrived message: matches it, or keeps it until a receive does.
     pub(super) fn arrived(
         &mut self,
         core: &mut Core,
@@ -263,7 +264,7 @@ impl Matching {
         self.received(core, shared, peer, &head, (&landing, None));
     }
 
-    /// A message is complete, or will never be.
+    /// Handles the end of a message: it is complete, or never will be.
     pub(super) fn received(
         &mut self,
         core: &Core,
@@ -437,7 +438,7 @@ impl Matching {
         }
     }
 
-    /// The NIC has ended: all receives fail.
+    /// Handles the end of the NIC: all receives fail.
     pub(super) fn end(&mut self, core: &Core, shared: &mut Shared, failure: Failure) {
         self.fail_receives(core, shared, failure, |_| true);
         debug_assert!(self.posted.iter().all(VecDeque::is_empty));
@@ -452,7 +453,8 @@ impl Matching {
         }
     }
 
-    /// A peek found no message: await its sender. Returns why the message will not come, if so.
+    /// Handles a peek that found no message: awaits its sender. Returns why the message will not
+    /// come, if that is known.
     fn peeked_nothing(&mut self, core: &mut Core, wanted: &Posted) -> Option<Failure> {
         match wanted.from {
             Some(address) => {

@@ -12,8 +12,8 @@
 //! | [`offers`] | long transfers announced here, their stages, and [`ranges`] opened for them |
 //! | [`pulls`] | long transfers fetched here |
 //! | [`one_sided`] | operations that NICs carry out on opened memory ([`reach`]) |
-//! | [`renewal`] | new handles of own memory, so that late puts are rejected |
-//! | [`registration`] | memory that the program opens or closes, and waits for |
+//! | [`renewal`] | new handles of local memory, so that late puts are rejected |
+//! | [`registration`] | opening and closing of memory, for which the program waits |
 //! | [`requests`] | requests to peers, for what NICs do not carry out |
 //! | [`serving`] | requests of peers |
 //! | [`liveness`] | silent peers that operations await: probes, and giving peers up |

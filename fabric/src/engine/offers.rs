@@ -29,7 +29,7 @@ struct Offer {
     from: Pieces,
     head: Head,
     next_part: u32,
-    /// Part and stage.
+    /// Number and stage of each staged part.
     staged: Vec<(u32, usize)>,
     taken: u64,
     /// Whether the announcement may have reached the peer.
@@ -45,7 +45,6 @@ struct Offer {
     failure: Option<Failure>,
 }
 
-/// The announced transfers.
 #[derive(Debug, Default)]
 pub struct Offers {
     all: HashMap<u64, Offer>,
@@ -53,12 +52,12 @@ pub struct Offers {
     hungry: VecDeque<u64>,
     ranges: Ranges,
     /// Peers and stages of failed transfers. Such a peer may be alive without having been notified
-    /// that it is lost, and would fetch the data that another transfer stages there.
+    /// that it is lost, and if the stage were reused, it would fetch another transfer's data.
     kept: VecDeque<(usize, usize)>,
 }
 
 impl Offers {
-    /// Unfinished transfers.
+    /// Number of unfinished transfers.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
@@ -98,7 +97,7 @@ impl Offers {
         self.kept.len()
     }
 
-    /// Announces a transfer; its operation completes when all of it was taken.
+    /// Announces a transfer, whose operation completes when the peer has fetched all of it.
     pub(super) fn offer(
         &mut self,
         core: &mut Core,
@@ -211,7 +210,7 @@ impl Offers {
         }
     }
 
-    /// The peer matched a transfer, or took a part.
+    /// Handles a peer's report that it has matched a transfer, or fetched a part.
     pub(super) fn took(&mut self, core: &mut Core, shared: &mut Shared, peer: usize, head: &Head) {
         let theirs = self.all.get_mut(&head.id);
         let Some(offer) = theirs.filter(|offer| offer.peer == peer && offer.is_announced) else {
@@ -230,8 +229,8 @@ impl Offers {
         }
     }
 
-    /// Hands free stages to the transfers that wait for some, whichever part freed them. Returns
-    /// whether there were both.
+    /// Assigns free stages to the transfers that wait for one. Returns whether there was a stage
+    /// for any.
     pub(super) fn feed(&mut self, core: &mut Core) -> bool {
         let count = self.hungry.len().min(core.stages.room());
         for _ in 0..count {
@@ -261,7 +260,7 @@ impl Offers {
         }
     }
 
-    /// Other memory needs a handle, and all are in use.
+    /// Frees a handle, since other memory needs one and all are in use.
     pub(super) fn spare_handle(&mut self, core: &mut Core) {
         self.ranges.close_idle(core);
     }
@@ -271,8 +270,8 @@ impl Offers {
         self.ranges.is_closing(Readers::Region(key))
     }
 
-    /// Handles the closing of a key's memory: no more of it is staged or open, and the peers end
-    /// their transfers.
+    /// Handles the closing of the memory with this key: no more of it is staged or open, and the
+    /// peers end their transfers.
     pub(super) fn region_closed(&mut self, core: &mut Core, key: u64) {
         let is_its = |offer: &Offer| matches!(offer.source, Source::Region(its) if its == key);
         let mut closed: Vec<_> = self
@@ -331,7 +330,7 @@ impl Offers {
         }
     }
 
-    /// A lost peer fetches no more.
+    /// Frees the stages kept for a lost peer, which fetches no more.
     pub(super) fn release(&mut self, core: &mut Core, peer: usize) {
         self.kept.retain(|&(its, stage)| {
             if its == peer {
@@ -362,7 +361,7 @@ impl Offers {
 }
 
 impl Offer {
-    /// Has the peer end the transfer, of which no other part will come.
+    /// Tells the peer to end the transfer, since no further part will come.
     fn tell_closed(&self, core: &mut Core) {
         let (kind, failed) = (Kind::Part, true);
         let head = Head {
@@ -397,7 +396,8 @@ impl Offer {
     }
 }
 
-/// Stages the next part; returns its announcement. `None`: no stage is free, or all was staged.
+/// Stages the next part; returns its announcement. `None`: no stage is free, or all parts have been
+/// staged.
 fn stage(core: &mut Core, offer: &mut Offer) -> Option<Head> {
     let offset = offer.next_part as usize * PART;
     let bytes = (offer.head.len as usize).saturating_sub(offset).min(PART);

@@ -37,8 +37,8 @@ const MOST_BLOCKS: usize = 24;
 /// Maximum number of other pieces that the NIC holds. With block transfers, messages and parts of
 /// long transfers they stay below its limit.
 const MOST_SINGLES: usize = 128;
-/// Requests that a NIC has outstanding; each of `PROGRAMS` programs has an equal share, and one
-/// share is unassigned. Beyond its own share, a program's probes would have to wait.
+/// Number of requests that a NIC may have outstanding; each of `PROGRAMS` programs has an equal
+/// share, and one share is unassigned. Beyond its own share, a program's probes would have to wait.
 const OUTSTANDING: usize = 1024;
 const PROGRAMS: usize = 4;
 const _: () = assert!(MOST_SINGLES + 64 <= OUTSTANDING / (PROGRAMS + 1));
@@ -53,7 +53,7 @@ enum Owner {
     Served(Service),
 }
 
-/// An operation.
+/// An operation, which has one or more pieces.
 #[derive(Debug)]
 struct Whole {
     peer: usize,
@@ -71,7 +71,7 @@ struct Whole {
     failure: Option<Failure>,
 }
 
-/// Operations in flight.
+/// The operations in flight.
 #[derive(Debug)]
 pub struct OneSided {
     wholes: Slab<Whole>,
@@ -108,7 +108,7 @@ impl Default for OneSided {
 type Begun = (Target, Owner, usize);
 
 impl OneSided {
-    /// Operations in flight.
+    /// Number of operations in flight.
     pub(super) const fn len(&self) -> usize {
         self.wholes.len()
     }
@@ -142,7 +142,7 @@ impl OneSided {
         ]
     }
 
-    /// Handles received from peers.
+    /// Number of handles received from peers.
     #[cfg(test)]
     pub(super) fn learned(&self) -> usize {
         self.handles.len()
@@ -379,7 +379,7 @@ impl OneSided {
         }
     }
 
-    /// The NIC has ended: all operations fail.
+    /// Handles the end of the NIC: all operations fail.
     pub(super) fn end_all(&mut self, core: &Core, shared: &mut Shared, failure: Failure) {
         debug_assert!(core.is_gone, "pieces may still be carried out");
         let all = std::mem::take(self);
@@ -390,7 +390,7 @@ impl OneSided {
         }
     }
 
-    /// The remote address for the NIC, if NICs reach that memory.
+    /// Returns the remote address in the NIC's terms, if NICs reach that memory.
     pub(super) fn reach_of(core: &Core, peer: usize, far: &Far, len: usize) -> Option<Target> {
         let reach = Reach::of_key(far.key).filter(|_| core.reaches_own)?;
         let offset = far.address.checked_sub(reach.base);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use phitwire_client::door::{Access, Local};
 
-/// Names of commands: a kind, and a number below it.
+/// Names of commands: the kind is in the upper bits, and a number in the lower 40.
 pub mod names {
     pub const RECEIVE: u64 = 1 << 40;
     pub const SEND: u64 = 2 << 40;
@@ -43,7 +43,7 @@ pub enum Outgoing {
     Probe(usize),
     /// Opens memory to other NICs; with the number in the command's name.
     Register(u64, Local, Access),
-    /// Closes it; with the number in the command's name, and the handle.
+    /// Closes opened memory; with the number in the command's name, and the handle.
     Deregister(u64, u16),
 }
 
@@ -54,7 +54,7 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Commands that the NIC has not taken.
+    /// Number of commands that the NIC has not taken.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.queue.len()

@@ -3,10 +3,9 @@
 use super::shared::Op;
 use super::wire::Head;
 
-/// Action once a message has arrived, or never will.
+/// What to do when a message has arrived, or never will.
 #[derive(Clone, Copy, Debug)]
 pub enum End {
-    /// No action.
     Nothing,
     /// Complete the operation, which had this many bytes.
     Op(Op, usize),
@@ -19,7 +18,7 @@ pub enum End {
 }
 
 impl End {
-    /// Whether it comes only when the peer has acknowledged the message.
+    /// Whether it must wait until the peer has acknowledged the message.
     pub(super) const fn awaits_delivery(&self) -> bool {
         matches!(self, Self::Op(op, _) if op.is_delivery)
     }
@@ -31,7 +30,7 @@ pub struct Parcel {
     /// Head of the message, without sequence numbers.
     pub head: Head,
     pub payload: Vec<u8>,
-    /// Action at the end of the message.
+    /// What to do at the end of the message.
     pub end: End,
     /// Whether the head is complete. An announcement may have to wait until the NIC has opened the
     /// memory; later messages to the same peer then wait too, which keeps the order.

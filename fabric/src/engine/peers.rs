@@ -13,8 +13,8 @@ pub struct Peer {
     pub is_self: bool,
     /// Why the peer is lost, if it is.
     pub failed: Option<Failure>,
-    /// Whether a lost peer no longer waits for this endpoint: it has been notified, has given this
-    /// endpoint up, or has ended.
+    /// Whether a lost peer no longer waits for this endpoint: it has been notified, has given up
+    /// this endpoint, or has ended.
     pub is_notified: bool,
     /// Whether the peer has given a sign of life since the last check that awaited it.
     pub is_heard: bool,
@@ -33,7 +33,7 @@ pub struct Peers {
 const MOST_SENDERS: usize = 4096;
 
 impl Peers {
-    /// No peers yet, of the endpoint with this address.
+    /// The peers of the endpoint with this address: none at first.
     pub fn new(own: Address) -> Self {
         Self {
             all: Vec::new(),
@@ -86,7 +86,7 @@ impl Peers {
         self.all.iter()
     }
 
-    /// A peer is lost, for good.
+    /// Marks a peer as lost, for good.
     pub fn lose(&mut self, peer: usize, failure: Failure) {
         let old = self.all[peer].failed.replace(failure);
         debug_assert!(old.is_none(), "a peer is lost once");
@@ -97,7 +97,7 @@ impl Peers {
         self.all[peer].is_notified = true;
     }
 
-    /// A peer gave a sign of life.
+    /// Records a sign of life of a peer.
     pub fn heard(&mut self, peer: usize) {
         self.all[peer].is_heard = true;
     }

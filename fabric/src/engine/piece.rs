@@ -92,7 +92,7 @@ impl Act {
 }
 
 impl Piece {
-    /// The request of the NIC.
+    /// The request for the NIC.
     pub(super) fn request(&self) -> Request<'_> {
         let (at, ordered) = (self.at, false);
         match &self.act {

@@ -1,5 +1,5 @@
-//! Long transfers that this endpoint fetches: straight into the program's memory where its NIC
-//! reaches that, otherwise through slots of the segment.
+//! Long transfers that this endpoint fetches: directly into the program's memory if its NIC reaches
+//! that, otherwise through slots of the segment.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -29,7 +29,8 @@ struct Pull {
     got: u64,
     /// Bytes to fetch.
     wanted: u64,
-    /// Unfinished fetches straight into the program's memory, which is in use until they end.
+    /// Number of unfinished fetches directly into the program's memory, which is in use until they
+    /// end.
     landing: u32,
     failure: Option<Failure>,
 }
@@ -160,7 +161,7 @@ impl Pulls {
         }
     }
 
-    /// Fetches a transfer from where it is.
+    /// Fetches a transfer in place, from the peer's memory.
     fn pull_in_place(&mut self, core: &mut Core, shared: &Shared, peer: usize, mut pull: Pull) {
         let key = (peer, pull.head.id);
         let Some(parts) = pull.parts(core, shared, peer) else {
@@ -445,7 +446,7 @@ fn memory_of(shared: &Shared, head: &Head) -> Option<Bytes> {
     shared.region(head.key, head.tag, head.len, FI_REMOTE_WRITE)
 }
 
-/// Hands a transfer that has ended to the owner of its destination.
+/// Passes a transfer that has ended to the owner of its destination.
 fn end(core: &mut Core, peer: usize, pull: Pull, failure: Option<Failure>) {
     let pulled = Action::Pulled(peer, pull.head, pull.into, failure);
     core.actions.push_back(pulled);

@@ -26,7 +26,7 @@ struct Range {
     base: u64,
     end: u64,
     state: Opened,
-    /// Transfers that use it.
+    /// Number of transfers that use it.
     users: u32,
     /// Transfers that are announced once it is open.
     waiting: Vec<u64>,
@@ -36,10 +36,10 @@ struct Range {
     is_unwanted: bool,
 }
 
-/// Whether a range is open.
+/// The state of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// Not yet.
+    /// Not open yet.
     Soon,
     /// Open, with this handle and base address.
     Open(Reach),
@@ -56,7 +56,7 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// A range that contains `bytes`, from which peers can get them: open already, or soon.
+    /// Returns a range that contains `bytes` and is open to peers, or soon will be.
     pub(super) fn open(
         &mut self,
         core: &mut Core,
@@ -115,7 +115,7 @@ impl Ranges {
         Some(slot)
     }
 
-    /// A transfer waits until a range is open.
+    /// Lets a transfer wait until a range is open.
     pub(super) fn wait(&mut self, range: usize, transfer: u64) {
         debug_assert_eq!(self.state(range), Opened::Soon);
         self.all[range].waiting.push(transfer);
@@ -157,7 +157,7 @@ impl Ranges {
         }
     }
 
-    /// Closes the range without users that was requested longest ago, for its handle.
+    /// Frees a handle: closes the unused range that was requested longest ago.
     pub(super) fn close_idle(&mut self, core: &mut Core) {
         let is_idle = |range: &Range| range.users == 0 && matches!(range.state, Opened::Open(_));
         let all = self.all.iter().enumerate();
@@ -190,7 +190,7 @@ impl Ranges {
         all.any(|range| range.is_unwanted && range.state != Opened::Never)
     }
 
-    /// Transfers that use a range.
+    /// Number of transfers that use ranges.
     #[cfg(test)]
     pub(super) fn users(&self) -> usize {
         self.all.iter().map(|range| range.users as usize).sum()
@@ -201,7 +201,7 @@ impl Ranges {
         self.all[range].state
     }
 
-    /// A transfer no longer needs its range.
+    /// Removes a transfer from the users of its range.
     pub(super) fn leave(&mut self, range: usize) {
         let range = &mut self.all[range];
         debug_assert!(range.users > 0, "each user leaves once");

@@ -10,10 +10,10 @@ use crate::memory::Bytes;
 pub const LINE: u64 = 64;
 const WORD: u64 = 4;
 
-/// The handle of memory that has none at the moment: no NIC assigns it.
+/// Stands for the handle of memory that has none at the moment; no NIC assigns this value.
 pub(super) const NO_HANDLE: u16 = u16::MAX;
 
-/// Where a NIC finds the memory of a key.
+/// A NIC's handle and base address for the memory of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
     pub handle: u16,
@@ -24,7 +24,7 @@ pub struct Reach {
 /// Marks keys that hold a reach; other keys are small numbers.
 const MARK: u64 = 1 << 63;
 const SERIAL_SHIFT: u32 = 54;
-/// Keys of the same handle and base.
+/// Number of keys with the same handle and base.
 pub(super) const SERIALS: u64 = 1 << 9;
 const HANDLE_SHIFT: u32 = 42;
 const HANDLES: u64 = 1 << 12;

@@ -4,20 +4,21 @@ use super::core::Core;
 use super::outbox::Outgoing;
 use super::slots::RECEIVES;
 
-/// Posted receives. Peers are assumed to post as many; what exceeds theirs is rejected and resent.
+/// Posted receives. Peers are assumed to post the same number; messages beyond theirs are rejected
+/// and resent.
 #[derive(Debug)]
 pub struct Receives {
     count: usize,
     /// Slots of receives that the NIC rejected because other programs hold them all.
     rejected: Vec<usize>,
-    /// Whether the NIC has not ended the last check yet.
+    /// Whether a check is in progress.
     is_checking: bool,
     /// Whether a receive was posted when the last check ended.
     had_any: bool,
 }
 
 impl Receives {
-    /// Posts all.
+    /// Posts `count` receives.
     pub(super) fn new(core: &mut Core, count: usize) -> Self {
         debug_assert!(count <= RECEIVES, "each has a slot");
         for slot in 0..count {
@@ -31,12 +32,12 @@ impl Receives {
         }
     }
 
-    /// Receives that are posted if the NIC takes all.
+    /// Number of posted receives if the NIC accepts all.
     pub(super) const fn count(&self) -> usize {
         self.count
     }
 
-    /// The NIC has rejected a receive.
+    /// Records that the NIC has rejected a receive.
     pub(super) fn reject(&mut self, slot: usize) {
         self.rejected.push(slot);
         debug_assert!(
@@ -45,8 +46,8 @@ impl Receives {
         );
     }
 
-    /// Posts rejected receives again: other programs may have left. Not during a check, which would
-    /// then miss them.
+    /// Posts rejected receives again, since other programs may have left; but not during a check,
+    /// which would then miss them.
     pub(super) fn post_rejected(&mut self, core: &mut Core) {
         if self.is_checking {
             return;
@@ -63,7 +64,7 @@ impl Receives {
         core.outbox.push(Outgoing::Check);
     }
 
-    /// The NIC has ended the check.
+    /// Handles the end of the check.
     pub(super) const fn end_check(&mut self) {
         self.is_checking = false;
         self.had_any = self.rejected.len() < self.count;

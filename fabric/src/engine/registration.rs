@@ -1,4 +1,4 @@
-//! Memory that the program opens to other NICs, or closes, and waits for.
+//! Opening and closing of memory, for which the program waits.
 
 use phitwire_client::door::{Access, Local, Status};
 
@@ -10,7 +10,8 @@ use crate::memory::Bytes;
 /// The registration or closing that the program waits for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Registration {
-    /// Number of the registration: one given up may complete while the next is waited for.
+    /// Number of the registration: an abandoned one may complete while the program waits for the
+    /// next.
     number: u32,
     ended: Option<(Status, u64)>,
 }
@@ -39,7 +40,7 @@ impl Registration {
         part.own_address()
     }
 
-    /// Begins a registration; the previous one is given up.
+    /// Begins a registration and abandons the previous one.
     pub(super) fn begin(&mut self, core: &mut Core, part: Local, access: Access) {
         let number = self.next();
         core.outbox.push(Outgoing::Register(number, part, access));
@@ -56,7 +57,7 @@ impl Registration {
         self.ended
     }
 
-    /// The last registration is no longer waited for: if it succeeds later, it is undone.
+    /// Stops waiting for the last registration, which is undone if it succeeds later.
     pub(super) const fn leave(&mut self) {
         self.next();
     }

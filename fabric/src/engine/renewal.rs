@@ -26,8 +26,8 @@ use super::shared::{Note, Open, Region, Shared};
 use super::wire::{Address, Head, Kind};
 use crate::flags::FI_REMOTE_WRITE;
 
-/// Own memory that is being closed and opened again. Meanwhile its handle is [`NO_HANDLE`]: the NIC
-/// may assign the old one to other memory.
+/// Local memory that is being closed and opened again. Until then its handle is [`NO_HANDLE`], as
+/// the NIC may assign the old one to other memory.
 #[derive(Debug)]
 struct Renewing {
     key: u64,
@@ -52,7 +52,7 @@ pub struct Renewal {
 }
 
 impl Renewal {
-    /// Renewals under way.
+    /// Number of renewals in progress.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.under_way.len()
@@ -167,7 +167,7 @@ impl Renewal {
                 shared.mark_renewed(key);
                 Some(handle)
             }
-            // The program has closed the memory in between.
+            // The program has closed the memory since.
             (None, Some(handle)) if is_opened => return close(core, number, handle),
             (None, _) => None,
         };

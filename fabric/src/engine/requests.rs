@@ -30,17 +30,17 @@ struct Request {
 #[derive(Debug, Default)]
 pub struct Requests {
     all: HashMap<u64, Request>,
-    /// Unfinished atomic operations on each peer's opened memory.
+    /// Number of unfinished atomic operations on each peer's opened memory.
     changes: PerPeer<usize>,
 }
 
 impl Requests {
-    /// Unanswered requests.
+    /// Number of unanswered requests.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Unfinished atomic operations on a peer's opened memory.
+    /// Number of unfinished atomic operations on a peer's opened memory.
     pub(super) fn changes(&self, peer: usize) -> usize {
         self.changes.get(peer).copied().unwrap_or(0)
     }
@@ -138,7 +138,7 @@ impl Requests {
         core.actions.push_back(Action::Pull(peer, head, into));
     }
 
-    /// The data of a reply have been fetched, or will not be.
+    /// Handles the end of a reply's transfer: the data have been fetched, or will not be.
     pub(super) fn pulled(
         &mut self,
         core: &Core,

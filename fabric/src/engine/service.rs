@@ -77,8 +77,9 @@ impl Service {
         self.old
     }
 
-    /// The first try for each word, and the word's offset from the first one. The bytes around the
-    /// elements are not known yet; if they are not zero, the second try knows them.
+    /// The first try for each word, and the word's offset from the first one. Bytes around the
+    /// elements are assumed to be zero; if they are not, the second try uses those that the first
+    /// one found.
     pub(super) fn swaps(&self) -> impl Iterator<Item = (usize, Amo)> {
         debug_assert_eq!(self.old.len(), self.head.count as usize * self.size);
         let words = (self.shift + self.old.len()).div_ceil(self.word);
@@ -128,7 +129,7 @@ impl Service {
         }
     }
 
-    /// Handles the word that was found; returns the next try if it was not the expected one.
+    /// Handles the word that a swap found; returns the next try if it was not the expected one.
     pub(super) fn found(&mut self, amo: Amo, word: u64) -> Option<Amo> {
         debug_assert_eq!(amo.op, AtomicOp::CompareSwap);
         if word != amo.operands[0] {

@@ -30,7 +30,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Peers that are being served.
+    /// Number of peers that are being served.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.under_way.len()
@@ -155,7 +155,7 @@ impl Serving {
         core.actions.push_back(Action::Serve(target, service));
     }
 
-    /// The NIC has carried out a request, or it failed.
+    /// Handles the end of a request that the NIC carried out, or that failed.
     pub(super) fn served(
         &mut self,
         core: &mut Core,
@@ -177,7 +177,7 @@ impl Serving {
 }
 
 /// Counts and answers an atomic request that has been carried out. One that fetches and changes
-/// counts as both: OpenSHMEM waits for changes by counters of writes.
+/// counts as both, because OpenSHMEM detects changes with counters of writes.
 fn changed(core: &mut Core, shared: &mut Shared, peer: usize, head: &Head, old: Vec<u8>) {
     let flags = match (head.fetch, head.op == elements::READ) {
         (true, true) => FI_REMOTE_READ,

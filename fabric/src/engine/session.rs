@@ -1,9 +1,8 @@
 //! Messages to and from each peer: sequence numbers, acknowledgements, resends.
 //!
-//! A message is resent until it has arrived or its peer is lost. A number that never arrives
-//! therefore means that its sender has given the receiver up. If the sender is alive, it notifies
-//! the receiver. The receiver awaits the sender of a missing number, so that it detects a dead
-//! sender.
+//! A message is resent until it has arrived or its peer is lost. If a number never arrives, its
+//! sender has therefore given up the receiver. A sender that is alive notifies the receiver. The
+//! receiver awaits the sender of a missing number, so that it detects a dead sender.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -54,7 +53,7 @@ struct Channel {
     undelivered: BTreeMap<u64, End>,
     /// Messages that arrived early.
     held: BTreeMap<u64, (Head, Vec<u8>)>,
-    /// Whether the peer is in the list of those that could not be sent to.
+    /// Whether the peer is in `Session::waiting`.
     is_waiting: bool,
 }
 
@@ -65,7 +64,7 @@ pub struct Session {
     /// Messages to the endpoint itself.
     to_self: VecDeque<Parcel>,
     sends: Slab<Sending>,
-    /// Peers that could not be sent to.
+    /// Peers to which messages could not be sent yet.
     waiting: Vec<usize>,
     /// Peers that may be owed an acknowledgement.
     owed: Vec<usize>,
@@ -96,7 +95,7 @@ impl Session {
         self.window = ((self.receives.count() / programs) as u64).clamp(2, WIDEST);
     }
 
-    /// Messages waiting to be sent.
+    /// Number of messages waiting to be sent.
     pub(super) const fn queued(&self) -> usize {
         self.queued
     }
@@ -107,7 +106,8 @@ impl Session {
         awaited.extend(&self.waiting);
     }
 
-    /// Adds those, the peers of which a message is missing, and those that owe an acknowledgement.
+    /// Adds the peers that messages have not reached, those from which a message is missing, and
+    /// those that owe an acknowledgement.
     pub(super) fn await_peers(&self, awaited: &mut BTreeSet<usize>) {
         self.await_unreached(awaited);
         let channels = self.channels.iter().enumerate();
@@ -179,7 +179,7 @@ impl Session {
         self.send_on(core, shared, peer);
     }
 
-    /// Completes the announcement of a transfer, which waits for that.
+    /// Completes the announcement of a transfer, so that it can be sent.
     pub(super) fn announce(
         &mut self,
         core: &mut Core,
@@ -203,7 +203,7 @@ impl Session {
             let to = self.channels.of(peer);
             debug_assert!(to.acked <= to.next, "what was acknowledged was sent");
             let in_flight = to.next - to.acked;
-            // Shrink only where one of the next messages requests an acknowledgement.
+            // Shrink only when one of the next messages requests an acknowledgement.
             if to.window <= self.window || in_flight <= self.window / 2 {
                 to.window = self.window;
             }
@@ -284,7 +284,7 @@ impl Session {
         })
     }
 
-    /// Takes in the endpoint's messages to itself. Returns whether there were any.
+    /// Processes the endpoint's messages to itself. Returns whether there were any.
     pub(super) fn take_own(&mut self, core: &mut Core) -> bool {
         if self.to_self.is_empty() {
             return false;
@@ -365,8 +365,8 @@ impl Session {
         sending.may_have_arrived |= status.is_unknown();
         let may_have_arrived = sending.may_have_arrived;
         // The peer ignores duplicates, so any message may be resent; probes detect whether it is
-        // alive. NoHandle: the program there ended, or gave up, when half of the message had
-        // arrived. Its earlier messages count, and may be unread here.
+        // alive. `NoHandle` means that the peer's program ended, or gave up, when half of the
+        // message had arrived. Its earlier messages are valid, and may be unread here.
         let again = matches!(
             status,
             Status::NoReceive
@@ -394,8 +394,8 @@ impl Session {
         core.actions.push_back(Action::Lose(peer, failure));
     }
 
-    /// Handles the loss of a peer: messages to it fail, except those that it has acknowledged. Those
-    /// in flight may have arrived.
+    /// Handles the loss of a peer: messages to it fail, except those that it has acknowledged.
+    /// Those in flight may have arrived.
     pub(super) fn lose(
         &mut self,
         core: &mut Core,
@@ -414,7 +414,7 @@ impl Session {
         for end in std::mem::take(&mut channel.undelivered).into_values() {
             never_sent(core, shared, end, unknown);
         }
-        // Keep the slots: the NIC holds the messages, or takes their commands later.
+        // Keep the slots: the NIC holds the messages, or will take their commands later.
         for sending in self.sends.iter_mut().filter(|sending| sending.peer == peer) {
             let end = std::mem::replace(&mut sending.end, End::Nothing);
             match channel.has_acked(sending.seq) {
@@ -424,7 +424,7 @@ impl Session {
         }
     }
 
-    /// The NIC has ended: messages in flight fail, except those that were acknowledged.
+    /// Handles the end of the NIC: messages in flight fail, except those that were acknowledged.
     pub(super) fn end_all(&mut self, core: &mut Core, shared: &mut Shared, failure: Failure) {
         debug_assert!(core.is_gone, "messages may still arrive");
         let sends = std::mem::replace(&mut self.sends, Slab::new(SENDS));
@@ -436,7 +436,7 @@ impl Session {
         }
     }
 
-    /// The NIC has filled a receive, or rejected it.
+    /// Handles a receive that the NIC has filled, or rejected.
     pub(super) fn received(
         &mut self,
         core: &mut Core,
@@ -457,7 +457,7 @@ impl Session {
         core.outbox.push(Outgoing::Receive(slot));
     }
 
-    /// Handles a message from this processor, according to the NIC.
+    /// Handles a message that, according to the NIC, comes from this processor.
     pub(super) fn message(
         &mut self,
         core: &mut Core,
@@ -511,13 +511,13 @@ impl Session {
 }
 
 impl Channel {
-    /// Whether the peer has acknowledged the message with this number: it has taken the message in,
-    /// whatever the NIC reports.
+    /// Whether the peer has acknowledged the message with this number: it has processed the
+    /// message, whatever the NIC reports.
     fn has_acked(&self, seq: Option<u64>) -> bool {
         seq.is_some_and(|seq| seq < self.acked)
     }
 
-    /// Takes in the next message.
+    /// Accepts the next message.
     fn take_in(&mut self, core: &mut Core, peer: usize, head: Head, payload: Vec<u8>) {
         debug_assert_eq!(head.seq, self.expected, "messages are taken in in order");
         self.expected += 1;
@@ -554,7 +554,7 @@ fn never_sent(core: &mut Core, shared: &mut Shared, end: End, failure: Failure) 
         }
         End::Request(id) => core.actions.push_back(Action::RequestFailed(id, failure)),
         End::Offer(id) => core.actions.push_back(Action::OfferFailed(id, failure)),
-        // The next probe that is answered sends another one.
+        // The next probe that is answered sends another notice.
         End::Notice(_) => {}
     }
 }

@@ -15,7 +15,6 @@ pub const MOST_OBJECTS: usize = 65_536;
 /// A failure: libfabric's error number, and our own reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// libfabric's error number.
     pub errno: i32,
     pub why: Why,
 }
@@ -24,7 +23,7 @@ pub struct Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Why {
-    /// The meaning of libfabric's error number.
+    /// As libfabric's error number says.
     Plain = 0,
     /// The peer cannot be reached; the operation was not carried out.
     Unreachable,
@@ -77,12 +76,12 @@ pub struct Queue {
     pub entries: VecDeque<(Entry, u64)>,
     /// Failures, each with the bytes of the message that did not fit.
     pub errors: VecDeque<(Entry, Failure, usize)>,
-    /// Whether the next read that waits returns at once.
+    /// Whether the next waiting read returns immediately.
     pub is_signalled: bool,
 }
 
 impl Queue {
-    /// Whether a read that waits would return.
+    /// Whether a waiting read would return.
     pub fn has_news(&self) -> bool {
         self.is_signalled || !self.entries.is_empty() || !self.errors.is_empty()
     }
@@ -90,11 +89,11 @@ impl Queue {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counter {
-    /// Completions.
+    /// Number of completions.
     pub value: u64,
-    /// Failures.
+    /// Number of failures.
     pub errors: u64,
-    /// Both, as the program has read them last.
+    /// Both values, as the program last read them.
     seen: (u64, u64),
 }
 
@@ -105,7 +104,7 @@ impl Counter {
         *self
     }
 
-    /// Whether it has changed since the program has read it.
+    /// Whether the counter has changed since the program last read it.
     pub const fn has_news(&self) -> bool {
         self.seen.0 != self.value || self.seen.1 != self.errors
     }
@@ -180,8 +179,8 @@ pub struct Region {
 pub struct Open {
     /// Its handle and base.
     pub reach: Reach,
-    /// The endpoint that opened it, the only one that can close it; `None` once that has closed,
-    /// and the memory with it.
+    /// The endpoint that opened the memory, the only one that can close it; `None` once that
+    /// endpoint has closed, which also closes the memory.
     pub by: Option<Address>,
 }
 
@@ -207,18 +206,17 @@ pub enum Object {
 /// The objects that an endpoint is bound to.
 #[derive(Clone, Debug, Default)]
 pub struct Binds {
-    /// Address vector of the endpoint.
     pub vector: Option<usize>,
     /// Queue of sends and one-sided operations, and whether they complete there only on request.
     pub transmit: Option<(usize, bool)>,
-    /// Queue of receives, with the same choice.
+    /// Likewise for receives.
     pub receive: Option<(usize, bool)>,
     /// Counters by flag.
     pub counters: BTreeMap<u64, usize>,
 }
 
 impl Binds {
-    /// Whether an object is among them.
+    /// Whether the endpoint is bound to an object.
     pub fn has(&self, object: Object) -> bool {
         match object {
             Object::Queue(slot) => [self.transmit, self.receive]
@@ -234,14 +232,13 @@ impl Binds {
 /// The completion attributes of an operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Op {
-    /// The program's context.
     pub context: usize,
     /// `FI_SEND`, `FI_RECV`, `FI_READ` or `FI_WRITE`, with `FI_MSG` and so on.
     pub flags: u64,
     /// Whether success is reported to the queue.
     pub tells: bool,
-    /// Whether a message has to be taken in by the peer's program before it completes, not only by
-    /// its NIC. All other operations are complete only then.
+    /// Whether a message completes only when the peer's program has received it, not already when
+    /// the peer's NIC has. All other operations complete only when they are done at the peer.
     pub is_delivery: bool,
     /// The tag, for failures.
     pub tag: u64,
@@ -252,8 +249,8 @@ impl Op {
         self.flags & (FI_RECV | FI_REMOTE_WRITE) != 0
     }
 
-    /// Whether this is an injected message, whose completion no program waits for. (Programs wait
-    /// for all their writes to remote memory.)
+    /// Whether this is an injected message, whose completion no program waits for. Programs do wait
+    /// for all their writes to remote memory.
     pub(super) const fn is_injected(&self) -> bool {
         self.context == 0 && !self.tells && self.flags & FI_SEND != 0
     }
@@ -266,20 +263,17 @@ impl Op {
 /// State shared by the endpoints of a domain.
 #[derive(Debug)]
 pub struct Shared {
-    /// Completion queues.
     pub queues: Slab<Queue>,
     pub counters: Slab<Counter>,
-    /// Address vectors.
     pub vectors: Slab<Vector>,
     /// Whether operations of peers are counted (`FI_RMA_EVENT`). NICs do not report them, so the
     /// program carries them out: its memory is not opened to NICs.
     pub counts: bool,
     /// Registered memory by key.
     pub regions: HashMap<u64, Region>,
-    /// The next key to assign.
     next_key: u64,
-    /// Keys whose memory has another handle than the key. They are not assigned again, because
-    /// peers may hold that handle, which by then stands for other memory.
+    /// Keys whose memory has a different handle than the key contains. They are not assigned again:
+    /// peers may still hold that handle, which may stand for other memory by then.
     renewed: HashSet<u64>,
     /// Notes that have not been taken.
     notes: VecDeque<Note>,
@@ -375,7 +369,7 @@ impl Shared {
         counters.any(|&(_, slot)| object == Object::Counter(slot))
     }
 
-    /// Where NICs find the memory of a key, if they reach it.
+    /// The handle and base of a key's memory, if NICs reach it.
     pub(super) fn reach(&self, key: u64) -> Option<Reach> {
         Some(self.regions.get(&key)?.open?.reach)
     }
@@ -395,7 +389,7 @@ impl Shared {
         self.next_key - 1
     }
 
-    /// A new key for memory that NICs reach; `None` if there is none that holds its reach.
+    /// A new key for memory that NICs reach; `None` if no free key can contain the reach.
     pub fn new_key_of(&mut self, reach: Reach) -> Option<u64> {
         (0..SERIALS).find_map(|_| {
             let key = reach.key(self.new_key())?;
@@ -404,7 +398,7 @@ impl Shared {
         })
     }
 
-    /// Records that the memory of a key has another handle than the key.
+    /// Records that the memory of a key has a different handle than the key contains.
     pub(super) fn mark_renewed(&mut self, key: u64) {
         self.renewed.insert(key);
     }

@@ -4,22 +4,22 @@ use super::wire::{PART, SLOT};
 
 /// Maximum number of posted receives.
 pub const RECEIVES: usize = 256;
-/// Minimum number of posted receives. Each peer may have two messages in flight; what finds no
-/// receive is rejected and resent.
+/// Minimum number of posted receives. Each peer may have two messages in flight; a message that
+/// finds no receive is rejected and resent.
 pub const LEAST_RECEIVES: usize = 64;
-/// Messages in flight. Together with the fetches and block transfers of one-sided operations they
-/// stay below a program's 128 transfers, behind which probes would wait.
+/// Maximum number of messages in flight. Together with the fetches and block transfers of one-sided
+/// operations they stay below a program's 128 transfers, behind which probes would wait.
 pub const SENDS: usize = 64;
-/// Parts waiting to be fetched by peers.
+/// Maximum number of parts waiting to be fetched by peers.
 pub const STAGES: usize = 96;
-/// Parts being fetched.
+/// Maximum number of parts being fetched.
 pub const FETCHES: usize = 32;
 
 const SENDS_AT: u64 = (RECEIVES * SLOT) as u64;
 /// Offset of the stages, which peers reach.
 pub const STAGES_AT: u64 = SENDS_AT + (SENDS * SLOT) as u64;
 const FETCHES_AT: u64 = STAGES_AT + (STAGES * PART) as u64;
-/// Offset of the words that probes fetch; never read.
+/// Offset of the buffer for the words that probes fetch; never read.
 pub const PROBES_AT: u64 = FETCHES_AT + (FETCHES * PART) as u64;
 /// Bytes of the segment.
 pub const SEGMENT: u64 = PROBES_AT + 64;

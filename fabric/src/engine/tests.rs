@@ -29,14 +29,14 @@ use crate::memory::{Bytes, Pieces};
 use network::{Network, Node};
 use program::{op, pattern};
 
-/// Programs at NICs of their own that do not reach the programs' memory.
+/// Programs with a NIC each, which do not reach the programs' memory.
 fn all(count: u16) -> Network {
     let processors: Vec<_> = (0..count).collect();
     Network::new(&processors, 1, false)
 }
 
 impl Network {
-    /// Makes all progress until one has a completion.
+    /// Runs the network until `who` has a completion.
     fn wait(&mut self, who: usize) -> Entry {
         let end = self.now + Duration::from_secs(10);
         let mut found = None;
@@ -52,7 +52,7 @@ impl Network {
             .0
     }
 
-    /// Makes all progress that there is for now.
+    /// Runs the network for 100 ms, enough for everything in flight.
     fn settle(&mut self) {
         self.run(self.now + Duration::from_millis(100), |_| false);
     }
@@ -151,8 +151,8 @@ fn what_is_sent_twice_arrives_once() {
     }
 }
 
-/// A program may end after its last send, when only half of an acknowledgement to it has arrived:
-/// its NIC then has no handle for the rest. Its messages are received all the same.
+/// A program may end after its last send, when only half of an acknowledgement to it has arrived.
+/// Its NIC then has no handle for the rest, but its messages are received all the same.
 #[test]
 fn what_was_sent_before_its_program_ended_is_received() {
     let mut net = all(2);
@@ -323,7 +323,7 @@ fn a_buffer_for_messages_of_a_lost_peer_ends() {
     }
 }
 
-/// Rejects addresses outside the memory, and an unknown key.
+/// Checks that addresses outside the memory, and an unknown key, are rejected.
 fn outside_is_rejected(net: &mut Network, far: impl Fn(u64) -> Far) {
     for (far, len) in [
         (far(3 * PART as u64 - 4), 8),
@@ -483,7 +483,7 @@ fn the_end_of_a_registration_that_was_given_up_is_not_that_of_the_next_one() {
     endpoint.begin_registration(part, Access::ALL);
     endpoint.begin_registration(part, Access::ALL);
     net.settle();
-    // Handle 0: the stages. The registration given up was undone.
+    // Handle 0 belongs to the stages. The abandoned registration was undone.
     let ended = net.nodes[0].endpoint.ended_registration();
     let (status, handle) = ended.expect("it has ended");
     assert_eq!(status, Status::Done);
@@ -492,7 +492,7 @@ fn the_end_of_a_registration_that_was_given_up_is_not_that_of_the_next_one() {
     assert_eq!(net.close(0, handle as u16), Ok(0));
 }
 
-/// Canary of the checks between parts, which every turn of an endpoint makes.
+/// Canary for the checks between parts, which run at every turn of an endpoint.
 #[test]
 #[should_panic(expected = "each stage in use has an owner")]
 fn a_stage_without_an_owner_is_noticed() {

@@ -109,7 +109,7 @@ pub enum Kind {
     Ready,
     /// Another part is staged.
     Part,
-    /// A part was taken or, with no bytes, the transfer was matched.
+    /// A part was fetched or, with no bytes, the transfer was matched.
     Took,
     /// A request ended without data.
     Done,
@@ -117,9 +117,9 @@ pub enum Kind {
     Read,
     /// Requests an atomic operation.
     Atomic,
-    /// The sender has given the receiver up; without sequence number.
+    /// The sender has given up the receiver; without sequence number.
     Lost,
-    /// Requests a new handle for opened memory, after one with which a put may still arrive.
+    /// Requests a new handle for opened memory, since a put with the old one may still arrive.
     Renew,
     /// The handle of opened memory.
     Renewed,
@@ -180,7 +180,6 @@ pub struct Head {
     pub op: u8,
     /// Handle of the memory where parts are staged.
     pub handle: u16,
-    /// The sender.
     pub from: Address,
     /// Incarnation of the receiver.
     pub to_incarnation: u32,
@@ -188,7 +187,7 @@ pub struct Head {
     pub count: u32,
     /// Sequence number, per sender and receiver, from 0.
     pub seq: u64,
-    /// Number of messages taken in from the other direction.
+    /// Number of messages received in order from the other direction.
     pub ack: u64,
     /// Tag, or address in registered memory.
     pub tag: u64,
@@ -219,7 +218,7 @@ fn word<const N: usize>(bytes: &[u8; HEAD], at: usize) -> [u8; N] {
 }
 
 impl Head {
-    /// The request for another handle of a key's memory than this one.
+    /// Requests a handle of a key's memory other than this one.
     pub fn renewal(key: u64, handle: u16) -> Self {
         Self {
             kind: Kind::Renew,

@@ -438,7 +438,7 @@ fn who_uses_the_network_interfaces_is_told_and_nothing_is_disturbed() {
     }
 }
 
-/// For example, a process of another version does not know the request, without any holder.
+/// For example, a process of another version does not know the request; nobody holds the NIC.
 #[test]
 fn another_refusal_is_told_as_it_is() {
     let mut lab = Puppets::new();

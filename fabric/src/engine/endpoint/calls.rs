@@ -16,7 +16,7 @@ use super::{Endpoint, MOST_OPERATIONS};
 use crate::memory::{Bytes, Pieces};
 
 impl Endpoint {
-    /// The peer with this number in the address vector, if there is room for an operation.
+    /// Returns the peer with this number in the address vector, if there is room for an operation.
     fn peer_of(&mut self, shared: &Shared, number: u64, op: &Op) -> Result<usize, i32> {
         let core = &mut self.core;
         let vector = core.binds.vector.and_then(|slot| shared.vectors.get(slot));
@@ -262,14 +262,14 @@ impl Endpoint {
         self.route(shared);
     }
 
-    /// Whether NICs may still access registered memory that was closed: it was being renewed, or a
-    /// transfer reads or writes it.
+    /// Whether NICs may still access registered memory that was closed, because a renewal or a
+    /// transfer has not ended.
     pub fn is_using(&self, key: u64) -> bool {
         self.pulls.lands_in(key) || self.offers.reads(key) || self.renewal.renews(key)
     }
 
-    /// Closes the endpoint: other endpoints of its domain open the memory again that it has opened
-    /// to peers.
+    /// Closes the endpoint. When a peer requests a handle of memory that this endpoint has opened,
+    /// another endpoint of the domain opens that memory again.
     pub fn close(&mut self, shared: &mut Shared) {
         self.renewal.close(&self.core, shared);
     }
@@ -279,7 +279,7 @@ impl Endpoint {
         self.registration.ended()
     }
 
-    /// The last registration is no longer waited for: if it succeeds later, it is undone.
+    /// Stops waiting for the last registration, which is undone if it succeeds later.
     pub const fn leave_registration(&mut self) {
         self.registration.leave();
     }

@@ -18,12 +18,12 @@ impl Endpoint {
         self.encode(self.core.outbox.front()?)
     }
 
-    /// The NIC has taken the command of [`Self::poll_command`].
+    /// Removes the command that [`Self::poll_command`] returned, since the NIC has taken it.
     pub fn command_taken(&mut self) {
         self.core.outbox.pop();
     }
 
-    /// `None` if the operation has ended in between.
+    /// Returns `None` if the operation has already ended.
     fn encode(&self, command: Outgoing) -> Option<Command<'_>> {
         let (kind, number, request) = match command {
             Outgoing::Receive(slot) => {

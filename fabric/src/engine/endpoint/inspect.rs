@@ -55,7 +55,6 @@ impl Endpoint {
         self.offers.kept()
     }
 
-    /// Probes so far.
     pub(in super::super) const fn probes(&self) -> u64 {
         self.liveness.probes
     }
@@ -72,7 +71,7 @@ impl Endpoint {
         self.core.peers.iter().map(|peer| peer.failed).collect()
     }
 
-    /// A message ends with this status; the slot may be free.
+    /// Ends the message in a slot with this status; the slot may be free.
     pub(in super::super) fn sent(&mut self, shared: &mut Shared, slot: usize, status: Status) {
         self.session.completed(&mut self.core, shared, slot, status);
         self.route(shared);

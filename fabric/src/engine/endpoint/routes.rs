@@ -1,4 +1,4 @@
-//! Hands completions, messages and timeouts to the parts that handle them, and requests from part
+//! Passes completions, messages and timeouts to the parts that handle them, and requests from part
 //! to part.
 
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ impl Endpoint {
         moved
     }
 
-    /// Handles a note of another endpoint of the domain.
+    /// Handles a note from another endpoint of the domain.
     fn noted(&mut self, shared: &mut Shared, note: &Note) {
         let core = &mut self.core;
         let (peer, head) = (note.peer, note.head);
@@ -115,8 +115,8 @@ impl Endpoint {
         }
     }
 
-    /// Checks the awaited peers, if that is due; `now` is the time since any fixed moment. Call it
-    /// only when all completions so far have been handled: they may be signs of life.
+    /// Checks the awaited peers, if that is due; `now` is the time since an arbitrary fixed moment.
+    /// Call it only when all completions so far have been handled, since they may be signs of life.
     pub fn handle_timeout(&mut self, shared: &mut Shared, now: Duration) {
         if now < self.deadline() {
             return;
@@ -143,14 +143,14 @@ impl Endpoint {
         self.liveness.check(core, awaited);
     }
 
-    /// Probes the peers that have not received their messages now: see `Liveness::probe_all`.
+    /// Immediately probes the peers that messages have not reached: see `Liveness::probe_all`.
     pub fn probe_unreached(&mut self) {
         let mut unreached = BTreeSet::new();
         self.session.await_unreached(&mut unreached);
         self.liveness.probe_all(&mut self.core, unreached);
     }
 
-    /// The NIC has ended: everything fails.
+    /// Handles the end of the NIC: everything fails.
     pub fn handle_end(&mut self, shared: &mut Shared) {
         let core = &mut self.core;
         core.is_gone = true;
@@ -164,7 +164,8 @@ impl Endpoint {
         for (peer, failed) in core.peers.iter().map(|peer| peer.failed).enumerate() {
             core.actions.push_back(match failed {
                 None => Action::Lose(peer, failure),
-                // Fetches that it still awaited will not end.
+                // The peer was already lost, but fetches from it were awaited: they will not end
+                // now.
                 Some(lost) => Action::Forget(peer, lost, failure),
             });
         }
@@ -174,9 +175,9 @@ impl Endpoint {
             .end(&self.core, shared, Failure { why, ..failure });
     }
 
-    /// Hands actions to the parts that carry them out, in order, and free stages to the transfers
-    /// that wait for them. Actions that follow from one are handled before the next: of two
-    /// messages that arrive together, the first may begin a transfer that the second ends.
+    /// Passes actions, in order, to the parts that carry them out, and gives free stages to the
+    /// transfers that wait for them. Actions that follow from one are handled before the next: of
+    /// two messages that arrive together, the first may begin a transfer that the second ends.
     pub(super) fn route(&mut self, shared: &mut Shared) {
         loop {
             while let Some(action) = self.core.actions.pop_front() {
@@ -237,7 +238,7 @@ impl Endpoint {
         }
     }
 
-    /// Hands a message to the part that handles it.
+    /// Passes a message to the part that handles it.
     fn arrived(&mut self, shared: &mut Shared, peer: usize, head: Head, payload: Vec<u8>) {
         let core = &mut self.core;
         if head.kind == Kind::Whole && head.len != payload.len() as u64 {
@@ -265,7 +266,7 @@ impl Endpoint {
         }
     }
 
-    /// Handles the request of a peer, or of this endpoint, for a new handle of own memory.
+    /// Handles a request, by a peer or this endpoint, for a new handle of local memory.
     fn renew(&mut self, shared: &mut Shared, peer: usize, head: &Head) {
         let core = &mut self.core;
         let endpoint = core.address;
@@ -295,7 +296,7 @@ impl Endpoint {
         }
     }
 
-    /// Marks a peer as lost: messages to it fail, and after them all that awaits it.
+    /// Marks a peer as lost: messages to it fail, then everything else that awaits it.
     fn lose(&mut self, shared: &mut Shared, peer: usize, failure: Failure) {
         let core = &mut self.core;
         if core.peers[peer].failed.is_some() {
@@ -315,7 +316,7 @@ impl Endpoint {
             ..failure
         };
         self.session.lose(core, shared, peer, (lost, unknown));
-        // First the unsent requests fail, which are known not to have been carried out.
+        // Unsent requests must fail before, as they are known not to have been carried out.
         core.actions.push_back(Action::Forget(peer, lost, unknown));
     }
 

@@ -28,7 +28,7 @@ impl OneSided {
         let current = self.handles.get(&(peer, key)).copied().or(current);
         let is_new = |&current: &u16| current != used && current != NO_HANDLE;
         if let Some(handle) = current.filter(is_new) {
-            // Nothing that was sent with the old handle can arrive any more.
+            // No command with the old handle can take effect any more.
             self.readdress_with(slot, handle);
             return core.outbox.push(Outgoing::Direct(slot));
         }
@@ -52,7 +52,7 @@ impl OneSided {
         Some((whole.peer, whole.key, piece.at.handle))
     }
 
-    /// Has a piece use the current handle, before it is issued.
+    /// Sets the current handle in a piece, before it is issued.
     pub(super) fn readdress(&mut self, slot: usize) {
         if let Some((peer, key, _)) = self.memory_of(slot)
             && let Some(&handle) = self.handles.get(&(peer, key))
@@ -96,7 +96,7 @@ impl OneSided {
         self.issue(core);
     }
 
-    /// A peer is lost, and its memory may have been written.
+    /// Handles the loss of a peer, whose memory may have been written.
     pub(in super::super) fn lose(&mut self, core: &mut Core, shared: &mut Shared, peer: usize) {
         let keys = self.parked.keys();
         let of_peer: Vec<_> = keys.filter(|key| key.0 == peer).copied().collect();

@@ -10,7 +10,7 @@ const FORMS: [Form; 3] = [Form::Write, Form::Fetch, Form::Compare];
 const OLD: [i64; 3] = [5, -7, 0];
 const OPERANDS: [i64; 3] = [3, 2, 1];
 const COMPARE: [i64; 3] = [5, 4, 0];
-/// What is around the elements.
+/// The bytes around the elements.
 const AROUND: u8 = 0x5a;
 
 const fn is_float(datatype: u8) -> bool {
@@ -40,7 +40,7 @@ fn held(datatype: u8, number: i64) -> i128 {
     }
 }
 
-/// The new element, by the manual.
+/// The new element according to libfabric's manual.
 fn expected(datatype: u8, op: u8, [old, operand, compare]: [i64; 3]) -> Vec<u8> {
     let [a, b, c] = [old, operand, compare].map(|number| held(datatype, number));
     let truth = i128::from;
@@ -122,7 +122,7 @@ fn check(opened: &mut Opened, change: Change) {
     }
 }
 
-/// Whatever is reported as supported is carried out.
+/// Every operation that is reported as supported is carried out.
 #[test]
 fn every_supported_operation_has_the_right_result() {
     for reaches in [true, false] {

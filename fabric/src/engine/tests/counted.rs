@@ -5,12 +5,12 @@ use super::*;
 use crate::engine::shared::Counter;
 use crate::flags::{FI_ATOMIC, FI_READ, FI_RMA, FI_WRITE};
 
-/// Operations of each kind.
+/// Number of operations of each kind.
 const ROUNDS: usize = 40;
 const KEY: u64 = 11;
 
-/// Counters at the second program, of its memory and of its endpoint: reads and writes of each, and
-/// both in one.
+/// Adds counters to a program: one of reads and one of writes, each for its memory and for its
+/// endpoint, and one of both for its memory.
 fn count(node: &mut Node, bytes: Bytes) {
     let shared = &mut node.shared;
     let slots = [(); 5].map(|()| shared.counters.insert(Counter::default()));
@@ -84,7 +84,7 @@ fn operations_of_peers_count_once() {
         net.settle();
         let counters = &net.nodes[1].shared.counters;
         let counted: Vec<_> = counters.iter().map(|counter| counter.value).collect();
-        // One in six fetches and changes.
+        // One operation in six fetches and changes.
         let expected = [3, 4, 3, 4, 6].map(|share| share * ROUNDS as u64);
         assert_eq!(counted, expected, "{lost} per mille lost");
     }

@@ -1,11 +1,11 @@
-//! Messages that complete when the peer's program has taken them in (`FI_DELIVERY_COMPLETE`).
+//! Messages that complete when the peer's program has received them (`FI_DELIVERY_COMPLETE`).
 
 use super::*;
 
 const TAG: u64 = 3;
 const BYTES: usize = 100;
 
-/// Sends a message of which only the delivery counts.
+/// Sends a message that completes at its delivery.
 fn send(net: &mut Network, to: u64, context: usize) {
     let Node {
         shared, endpoint, ..
@@ -26,7 +26,7 @@ fn completions(net: &mut Network, at: usize) -> usize {
     queue.expect("it is there").entries.len()
 }
 
-/// The peer's NIC has the message long before its program computes no longer.
+/// The peer's NIC has the message long before the peer's program stops computing.
 #[test]
 fn a_message_is_delivered_once_the_program_takes_it_in() {
     let mut net = all(2);
@@ -51,7 +51,7 @@ fn messages_to_oneself_are_delivered() {
     assert_eq!(into.now(), pattern(BYTES, 2));
 }
 
-/// The NIC had the message, and its program never took it in.
+/// The NIC has received the message, but its program never does.
 #[test]
 fn the_fate_of_an_undelivered_message_is_unknown() {
     let mut net = all(2);
@@ -65,7 +65,7 @@ fn the_fate_of_an_undelivered_message_is_unknown() {
     assert_eq!(errors, [(2, libc::ETIMEDOUT, Why::Unknown)]);
 }
 
-/// The peer's program acknowledges a message whose reply is lost, and ends.
+/// The peer's program acknowledges a message, whose reply from the NIC was lost, and ends.
 fn acknowledged() -> Network {
     let mut net = all(2);
     net.nodes[1].receive(TAG, 1, BYTES);

@@ -12,7 +12,7 @@ fn domain() -> Opened {
     Opened::by(net, 2, 64)
 }
 
-/// The first program begins to write; whether the first put arrives is not known.
+/// The first program begins a write, whose first put is lost.
 fn begin_write(opened: &mut Opened) {
     let from = Pieces::One(opened.lend(&pattern(64, 1)));
     let far = opened.far(0);
@@ -66,7 +66,7 @@ fn memory_of_an_endpoint_that_has_closed_is_opened_by_another() {
     assert_eq!(opened.net.open_handles(1).len(), handles.len() + 1);
 }
 
-/// It is asked, or has begun, when it closes.
+/// The endpoint closes before or after it has begun the requested renewal.
 #[test]
 fn a_renewal_outlives_the_endpoint_that_began_it() {
     for has_begun in [false, true] {

@@ -125,7 +125,7 @@ fn all_are_lost_to_one_who_is_cut_off() {
     assert_eq!(net.looks(0, ENOUGH), [(2, LOST, Why::Unreachable)]);
 }
 
-/// Programs took the null context of a failed injection for an operation of their own.
+/// Otherwise programs mistake the null context of a failed injection for one of their operations.
 #[test]
 fn what_was_injected_fails_without_a_word() {
     let mut net = all(2);
@@ -145,7 +145,7 @@ fn what_was_injected_fails_without_a_word() {
     assert_eq!(inject(&mut net.nodes[0]), Err(LOST));
 }
 
-/// For seven and a half seconds, whenever the cut begins.
+/// The cut lasts seven and a half seconds, and may begin at any time.
 #[test]
 fn a_way_that_is_cut_for_a_while_loses_nobody() {
     let mut net = all(2);
@@ -237,7 +237,7 @@ fn somebody_lost_is_told_to_the_next_who_waits_for_anyone() {
     assert_eq!(net.looks(0, 0), []);
 }
 
-/// Neither to a receive nor to a message, which a minute used to fail.
+/// Neither a receive nor a message fails; messages used to fail after a minute.
 #[test]
 fn without_an_end_of_patience_silence_loses_nobody() {
     let mut net = all(2);
@@ -294,7 +294,7 @@ fn short_waits_add_up() {
     panic!("nobody is given up");
 }
 
-/// However many tries have failed, and for however long.
+/// No number of failed tries, and no length of time, ends the resends.
 #[test]
 fn messages_are_resent_while_the_peer_answers_probes() {
     let mut net = all(2);
@@ -333,7 +333,7 @@ fn what_a_dead_sender_left_out_is_not_waited_for() {
     net.nodes[1].is_silent = true;
     net.looks(0, ENOUGH);
     assert_eq!(net.nodes[0].endpoint.count("held"), 0);
-    // The program that ends is noticed without patience.
+    // A program that ends is detected even without a limit of patience.
     let mut net = with_a_missing_message();
     net.nodes[0].endpoint.wait_for(Duration::ZERO);
     net.leave(1);
@@ -341,7 +341,7 @@ fn what_a_dead_sender_left_out_is_not_waited_for() {
     assert_eq!(net.nodes[0].endpoint.count("held"), 0);
 }
 
-/// It gave the receiver up, which has no end of patience.
+/// The sender gave up the receiver, which itself has no limit of patience.
 #[test]
 fn what_a_living_sender_gave_up_is_not_waited_for() {
     let mut net = with_a_missing_message();
@@ -357,7 +357,8 @@ fn what_a_living_sender_gave_up_is_not_waited_for() {
     assert_eq!(net.looks(0, 0), [(3, LOST, Why::Unreachable)]);
 }
 
-/// Nothing is in flight to it: its NIC has taken a whole window, and its program acknowledges none.
+/// Nothing is in flight to the peer: its NIC has taken a whole window, and its program acknowledges
+/// nothing.
 #[test]
 fn messages_that_wait_for_a_window_fail_with_their_peer() {
     let mut net = all(2);

@@ -65,7 +65,7 @@ fn puts_that_were_given_up_arrive_no_more() {
     }
 }
 
-/// The memory is the program's again as soon as the operation fails.
+/// The program owns the memory again as soon as the operation fails.
 #[test]
 fn messages_that_failed_are_not_fetched() {
     let mut opened = Opened::new(64);
@@ -105,7 +105,8 @@ fn messages_that_failed_are_not_fetched() {
     assert!(into.now().iter().all(|&byte| byte == 0));
 }
 
-/// Not even when another message is staged: its stages are kept until the peer is notified.
+/// The stages of the failed message are kept until the peer has been notified, even if another
+/// message needs some.
 #[test]
 fn a_message_that_failed_does_not_become_another_one() {
     let mut net = all(3);
@@ -137,7 +138,7 @@ fn stages_kept_for_silent_peers_are_bounded() {
     assert!((1..=24).contains(&kept), "{kept}");
 }
 
-/// Each peer has a range of its own.
+/// Each peer has a separate range.
 #[test]
 fn a_loss_does_not_stop_others_that_fetch_the_same_memory() {
     let mut opened = Opened::by(Network::new(&[0, 1, 2], 1, true), 1, 64);
@@ -196,7 +197,7 @@ fn memory_that_is_closed_is_not_read_in_place() {
     assert_eq!(begun, Ok(()));
     let soon = net.now + Duration::from_secs(1);
     assert!(net.run(soon, |net| net.nodes[0].endpoint.count("pulls") > 0));
-    // The fetches are lost, and repeated.
+    // The fetches are lost, and would be repeated.
     net.faults.lost = 1_000;
     net.turn(0);
     assert_eq!(net.open_handles(1).len(), handles.len() + 1);

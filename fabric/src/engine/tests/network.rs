@@ -1,5 +1,5 @@
-//! NICs and a network in virtual time, for endpoints in one thread: everything that happens follows
-//! from a seed.
+//! NICs and a network in virtual time, for endpoints in one thread: a seed determines everything
+//! that happens.
 
 mod delivery;
 mod dice;
@@ -38,11 +38,11 @@ pub struct Faults {
     pub damaged: u64,
     /// The target is busy, or the source gives up.
     pub refused: u64,
-    /// Longest time of a request or a reply; shortest is 1 us.
+    /// Maximum latency of a request or a reply; the minimum is 1 us.
     pub latency: Duration,
 }
 
-/// Faults that no network may have, by which tests show that they detect them.
+/// Faults that no network may have. Canaries use them to show that the tests detect them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Harm {
     /// Messages arrive with a changed byte.
@@ -51,7 +51,7 @@ pub enum Harm {
     Swallow,
     /// Registered memory is accessible after its end.
     Zombie,
-    /// Sums are carried out twice.
+    /// Additions are carried out twice.
     Twice,
     /// No program is notified that it was given up.
     Discreet,
@@ -80,7 +80,7 @@ struct Domain {
     is_open: bool,
 }
 
-/// A program at its NIC.
+/// A program and its NIC.
 pub struct Node {
     pub endpoint: Endpoint,
     pub shared: Shared,
@@ -89,7 +89,7 @@ pub struct Node {
     /// Messages that wait for a receive.
     arrived: VecDeque<Flight>,
     completions: VecDeque<Completion>,
-    /// Commands and receives without a completion that was handled, and their maximum.
+    /// Commands and receives whose completions have not been handled, and their maximum number.
     pub under_way: usize,
     pub ring: usize,
     /// The program makes no progress until then.
@@ -107,7 +107,7 @@ enum Event {
     GiveUp(usize),
     /// A program does something, or a fault ends.
     Wake,
-    /// Completes a command, after data were written there.
+    /// A command completes, after these data are written to local memory.
     End(usize, Completion, Option<(Local, Vec<u8>)>),
 }
 
@@ -118,7 +118,7 @@ pub struct Network {
     pub dice: Dice,
     pub faults: Faults,
     pub harm: Option<Harm>,
-    /// Pairs of processors without a path, with the end of that.
+    /// Pairs of processors without a path, and when each cut ends.
     pub cuts: BTreeMap<(u16, u16), Duration>,
     /// Maximum number of receives that programs of one NIC have posted.
     pub most_receives: usize,
@@ -126,7 +126,7 @@ pub struct Network {
     pub most_handles: usize,
     /// Memory of programs that NICs reach.
     pub memories: Vec<Bytes>,
-    /// Registered memory of all, by handle.
+    /// Registered memory of all programs, by handle.
     domains: Vec<Domain>,
     events: BTreeMap<(Duration, u64), Event>,
     serial: u64,
@@ -137,7 +137,7 @@ pub struct Network {
 type Ended<T = u64> = Result<T, Status>;
 
 impl Network {
-    /// Programs at these processors, all of one job, with a queue and a vector of all.
+    /// Programs of one job at these processors, each with a queue and an address vector of all.
     pub fn new(processors: &[u16], seed: u64, reaches_own: bool) -> Self {
         let mut network = Self {
             now: Duration::ZERO,
@@ -184,17 +184,17 @@ impl Network {
         self.dice.between(Duration::from_micros(1), most)
     }
 
-    /// Runs at this time, whatever else happens.
+    /// Makes the network run at this time, whatever else happens.
     pub fn wake_at(&mut self, time: Duration) {
         self.after(time.saturating_sub(self.now), Event::Wake);
     }
 
-    /// Time of the next event that no program causes.
+    /// Time of the next scheduled event.
     pub fn next_event(&self) -> Option<Duration> {
         self.events.keys().next().map(|key| key.0)
     }
 
-    /// Carries out what is due.
+    /// Carries out the events that are due.
     pub fn happen(&mut self) -> bool {
         let mut moved = false;
         while let Some(entry) = self.events.first_entry()
@@ -273,7 +273,7 @@ impl Network {
         moved
     }
 
-    /// Runs all programs until nothing happens any more before `until`, or `is_enough`.
+    /// Runs all programs until nothing more happens before `until`, or `is_enough` is true.
     pub fn run(&mut self, until: Duration, mut is_enough: impl FnMut(&mut Self) -> bool) -> bool {
         loop {
             let mut moved = self.happen();
@@ -350,8 +350,8 @@ impl Network {
         self.after(time, Event::Arrive(flight));
     }
 
-    /// A block that fails may leave a late part behind: its packets end differently, and the NIC
-    /// reports the first failure.
+    /// A block that fails may leave a late part behind: its packets may have different outcomes,
+    /// and the NIC reports the first failure.
     fn leave_behind(&mut self, (from, name): (usize, u64), act: Act, data: &[u8]) {
         let Act::Write(to) = act else {
             return;
@@ -494,7 +494,7 @@ impl Network {
         self.nodes[at].receives.clear();
     }
 
-    /// Ends the silence of all; their requests in between have timed out.
+    /// Ends the silence of all programs; the requests that it affected time out.
     pub fn rejoin(&mut self) {
         self.nodes
             .iter_mut()

@@ -1,4 +1,4 @@
-//! Operations on memory that NICs reach, and what else uses their resources.
+//! Operations on memory that NICs reach, and other users of the same resources.
 
 use super::*;
 use crate::engine::reach::Reach;
@@ -15,12 +15,12 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Two programs.
+    /// Two programs, the second of which opens `bytes` bytes.
     pub fn new(bytes: usize) -> Self {
         Self::by(Network::new(&[0, 1], 1, true), 1, bytes)
     }
 
-    /// The memory belongs to the domain of the second program, and was opened by this one.
+    /// The memory belongs to the domain of the second program, and `opener` opens it.
     pub fn by(mut net: Network, opener: usize, bytes: usize) -> Self {
         let mut arena = Arena::default();
         let region = arena.bytes(0, bytes);
@@ -74,7 +74,7 @@ impl Opened {
     }
 }
 
-/// Puts have their stages from the call on; a transfer that found none gets those that they free.
+/// Puts take their stages at the call; a transfer that found none gets the stages that they free.
 #[test]
 fn stages_of_puts_go_to_the_transfers_that_wait_for_some() {
     let mut opened = Opened::new(STAGES * 4_000);
@@ -127,13 +127,13 @@ fn writes_to_memory_that_is_closed_end_before_that() {
     let Node {
         shared, endpoint, ..
     } = &mut opened.net.nodes[0];
-    // With data it is a request, whose data the target fetches.
+    // A write with data is a request, and the target fetches the bytes.
     let begun = endpoint.write(shared, far, from, Some(5), op(1, 0));
     assert_eq!(begun, Ok(()));
     let net = &mut opened.net;
     let soon = net.now + Duration::from_secs(1);
     assert!(net.run(soon, |net| net.nodes[1].endpoint.is_using(key)));
-    // The answers are lost: the fetches would be repeated.
+    // The answers are lost, so the fetches would be repeated.
     net.faults.lost = 1_000;
     close(net, 1, key);
     let late = net.now + Duration::from_secs(5);
@@ -151,7 +151,7 @@ fn writes_to_memory_that_is_closed_end_before_that() {
     assert_eq!(net.nodes[1].endpoint.count("pulls"), 0);
 }
 
-/// The first program reads long memory of the second one.
+/// The first program reads a long region of the second one.
 fn with_a_long_read() -> Network {
     let mut net = all(2);
     let memory = Pieces::leaked(vec![0; 12 * PART]);
@@ -179,7 +179,7 @@ fn with_a_long_read() -> Network {
     net
 }
 
-/// Nothing is left of a read of closed memory.
+/// Checks that nothing is left of a read of closed memory.
 fn has_ended(net: &mut Network) {
     assert_eq!(net.nodes[0].errors(), [(1, libc::EREMOTEIO, Why::Refused)]);
     for (at, kind) in [(0, "pulls"), (0, "requests"), (1, "offers"), (1, "stages")] {
@@ -216,7 +216,8 @@ fn an_announcement_and_its_end_may_arrive_together() {
     has_ended(&mut net);
 }
 
-/// All handles are in use when memory is to be opened again: that of an idle range is taken.
+/// All handles are in use when memory is to be opened again, so the handle of an idle range is
+/// taken.
 #[test]
 fn idle_ranges_spare_their_handle_for_memory_that_is_renewed() {
     let mut opened = Opened::new(64);
@@ -242,7 +243,7 @@ fn idle_ranges_spare_their_handle_for_memory_that_is_renewed() {
     assert_eq!(begun, Ok(()));
     assert_eq!([net.wait(1).context, net.wait(0).context], [2, 1]);
     assert_eq!(net.open_handles(1).len(), 3);
-    // One less: the region cannot be opened again as long as the range is open.
+    // One handle fewer: the region cannot be opened again as long as the range is open.
     net.most_handles = 2;
     let Node {
         shared, endpoint, ..

@@ -1,4 +1,5 @@
-//! Single parts of an endpoint. Their requests to other parts are the actions that they leave.
+//! Tests of single parts of an endpoint. Their requests to other parts are the actions that they
+//! leave.
 
 use super::*;
 use crate::engine::action::Action;
@@ -33,7 +34,7 @@ const LOST: Failure = Failure {
     why: Why::Unknown,
 };
 
-/// A core with two peers, and what it completes.
+/// A core with two peers, and the state in which it reports completions.
 fn core() -> (Core, Shared, [usize; 2]) {
     let address = |processor| Address {
         processor,
@@ -83,7 +84,7 @@ fn a_request_ends_with_the_fetch_of_its_reply() {
         key: 7,
         ..head(Kind::Ready, 1)
     };
-    // Only the peer that was asked gets the memory, and once.
+    // The memory goes only to the peer that was asked, and only once.
     for (from, is_owed) in [(other, false), (peer, true), (peer, false)] {
         requests.reply_announced(&mut core, from, announced);
         match core.actions.pop_front() {
@@ -92,7 +93,7 @@ fn a_request_ends_with_the_fetch_of_its_reply() {
             action => panic!("{action:?}"),
         }
     }
-    // The end of another transfer is not that of the reply's.
+    // The end of another transfer does not end the reply.
     let another = Head { id: 2, ..announced };
     for end in [(other, &announced), (peer, &another)] {
         requests.pulled(&core, &mut shared, end, None);
@@ -117,7 +118,7 @@ fn a_transfer_in_place_ends_when_nothing_of_it_can_land() {
     };
     pulls.pull(&mut core, &shared, peer, in_place, into());
     assert!(matches!(core.outbox.front(), Some(Outgoing::Fetch(0))));
-    // A second transfer under its number is rejected, and a part of it.
+    // A second transfer with the same number is rejected, and so is a part of it.
     pulls.pull(&mut core, &shared, peer, in_place, into());
     let rejected = core.actions.pop_front();
     let Some(Action::Pulled(_, _, _, Some(failure))) = rejected else {
@@ -142,8 +143,8 @@ fn a_transfer_in_place_ends_when_nothing_of_it_can_land() {
     assert!(pulls.left().iter().all(|(_, count)| *count == 0));
 }
 
-/// A peer that repeats parts neither fills the queue of fetches nor has a left-over fetch count for
-/// another transfer.
+/// A peer that repeats parts cannot fill the queue of fetches, and a fetch left over from one
+/// transfer does not count for another.
 #[test]
 fn fetches_of_a_transfer_are_distinct_and_do_not_outlive_its_number() {
     let (mut core, shared, [peer, _]) = core();
@@ -243,7 +244,7 @@ fn what_follows_an_announcement_waits_for_it() {
     assert!(core.actions.is_empty());
 }
 
-/// All handles are in use, and another memory gets the one that was closed.
+/// All handles are in use, and other memory gets the one that was closed.
 #[test]
 fn memory_without_a_handle_is_opened_as_soon_as_there_is_one() {
     let (mut core, mut shared, [peer, other]) = core();
@@ -337,7 +338,7 @@ fn senders_are_those_that_the_network_interface_names() {
     }
 }
 
-/// The address of a put, from its command.
+/// The handle in the command of a put.
 fn handle_of(one_sided: &OneSided, slot: usize) -> u16 {
     match one_sided.request(slot) {
         Some(phitwire_client::door::Request::Put { to, .. }) => to.handle,
@@ -414,7 +415,7 @@ fn handles_of_lost_peers_are_dropped() {
     assert_eq!(one_sided.learned(), 1);
 }
 
-/// A peer may still use its other handle.
+/// A peer may still use the other handle of such a key.
 #[test]
 fn keys_of_renewed_memory_do_not_recur() {
     let (mut core, mut shared, [peer, _]) = core();

@@ -1,4 +1,4 @@
-//! What tests of endpoints and of their drivers share: a program's objects and operations.
+//! A program's objects and operations, for tests of endpoints and of their drivers.
 
 use crate::engine::endpoint::Endpoint;
 use crate::engine::matching::Posted;

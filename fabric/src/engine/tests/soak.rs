@@ -1,5 +1,5 @@
-//! Programs that a seed draws, over a network whose faults it draws: every operation ends once, as
-//! it should, and nothing is left.
+//! Programs and a faulty network, both drawn from a seed: every operation ends once, with the right
+//! outcome, and nothing is left over.
 
 mod acts;
 mod extras;
@@ -14,8 +14,8 @@ use super::*;
 use judge::Judge;
 use plan::{Plan, Shape};
 
-/// Time limit after the last action: longer than patience, and than the retries of what was sent
-/// into a cut.
+/// Time limit after the last action: longer than patience, and than the retries of requests that
+/// were sent into a cut.
 const GRACE: Duration = Duration::from_secs(300);
 
 /// Runs one seed. `Err` describes the failure.
@@ -53,7 +53,7 @@ fn run_plan(plan: &mut Plan, seed: u64, harm: Option<Harm>) -> Result<(), String
         for at in 0..net.nodes.len() {
             wrong = std::mem::replace(&mut wrong, Ok(())).and_then(|()| judge.take(plan, net, at));
         }
-        // Retry what was refused for lack of room.
+        // Retry what found no room.
         if !postponed.is_empty() && net.next_event().is_none_or(|next| next > net.now + RETRY) {
             net.wake_at(net.now + RETRY);
         }
@@ -110,7 +110,7 @@ fn seeds_draw_all_shapes() {
     }
 }
 
-/// Some seed of this shape fails with the harm, and passes without it.
+/// Checks that some seed of this shape fails with the harm, and passes without it.
 fn is_noticed(harm: Harm, shape: Shape) {
     let mut seeds = (1..2_000).filter(|&seed| Plan::draw(seed).shape == shape);
     let noticed = seeds.find(|&seed| run(seed, Some(harm)).is_err());

@@ -25,7 +25,7 @@ impl Network {
         }
     }
 
-    /// The oldest message that waits for a receive has waited long enough.
+    /// Gives up the oldest message that waits for a receive, if it has waited long enough.
     pub(super) fn give_up(&mut self, to: usize) {
         let arrived = &mut self.nodes[to].arrived;
         let is_due = |flight: &Flight| self.now >= flight.since + DELIVERY;
@@ -40,7 +40,7 @@ impl Network {
         }
     }
 
-    /// Delivers a message, or has it wait for a receive: `None`.
+    /// Delivers a message; `None` if it has to wait for a receive.
     pub(super) fn deliver(&mut self, flight: Flight, processor: u16, member: u8) -> Option<Ended> {
         let to = self.nodes.iter().position(|node| {
             let address = node.endpoint.address();
@@ -73,14 +73,13 @@ impl Network {
         Some(Ok(0))
     }
 
-    /// Bytes that no endpoint has sent arrive at a program, if it has a receive.
+    /// Delivers bytes that no endpoint has sent, if the program has a receive.
     pub fn noise(&mut self, at: usize, bytes: &[u8]) {
         if let Some((name, into)) = self.nodes[at].receives.pop_front() {
             self.receive(at, (name, into), (0, bytes));
         }
     }
 
-    /// Fills a receive.
     fn receive(&mut self, to: usize, (name, into): (u64, Local), (processor, data): (u16, &[u8])) {
         let received = Completion::Received {
             name,

@@ -5,7 +5,6 @@ use std::time::Duration;
 use rand_core::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A source of random numbers.
 pub struct Dice(Xoshiro256PlusPlus);
 
 impl Dice {

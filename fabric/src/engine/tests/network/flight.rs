@@ -1,4 +1,4 @@
-//! Requests under way.
+//! Requests in flight.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use phitwire_client::door::{Access, AtomicOp, Command, Local, Remote, Request, S
 
 use super::{Faults, Network};
 
-/// A request under way. What it carries was copied when it departed.
+/// A request in flight. Its data were copied when it departed.
 pub struct Flight {
     pub from: usize,
     pub name: u64,
@@ -32,7 +32,7 @@ pub enum Fate {
     Unanswered,
     Late,
     DamagedReply,
-    /// Ends with this status, and is not carried out.
+    /// The request ends with this status and is not carried out.
     Refused(Status),
 }
 

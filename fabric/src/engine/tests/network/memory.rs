@@ -7,7 +7,7 @@ use crate::engine::core::Segment;
 use crate::memory::Bytes;
 
 impl Network {
-    /// The owner of remote memory, and the part there.
+    /// The owner of remote memory, and its part of the owner's memory.
     pub(super) fn there(
         &self,
         remote: Remote,
@@ -80,7 +80,7 @@ impl Network {
     }
 }
 
-/// The operations that depend on the meaning of the bits.
+/// The operations whose result depends on the type of the word.
 fn compared(op: AtomicOp, width: Width, old: u64, a: u64) -> u64 {
     let (is_min, is_max) = (
         matches!(op, AtomicOp::SignedMin | AtomicOp::FloatMin),

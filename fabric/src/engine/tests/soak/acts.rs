@@ -5,7 +5,7 @@ use super::*;
 use crate::flags::{FI_ATOMIC, FI_READ, FI_RMA, FI_WRITE};
 
 impl Plan {
-    /// Carries out the action; false if that must be tried again.
+    /// Carries out the action; false if it must be tried again.
     pub fn act(&self, net: &mut Network, judge: &mut Judge, action: &Action) -> bool {
         match *action {
             Action::Compute(at, time) => {
@@ -143,7 +143,7 @@ impl Plan {
 }
 
 impl Network {
-    /// A program that can do something now.
+    /// The program, if it can act now.
     pub fn running(&mut self, at: usize) -> Option<&mut Node> {
         let now = self.now;
         let node = &mut self.nodes[at];

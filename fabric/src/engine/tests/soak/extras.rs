@@ -1,12 +1,12 @@
-//! What only some seeds draw: other endpoints in the domains of programs, registered memory that is
-//! closed in the middle, receives that are cancelled, peeks, bytes that are no message.
+//! Extras that only some seeds draw: other endpoints in the domains of programs, registered memory
+//! that is closed in the middle, cancelled receives, peeks, and bytes that are not a message.
 
 use super::plan::{Access, *};
 use super::*;
 use crate::engine::shared::Open;
 use crate::engine::tests::network::Dice;
 
-/// Offsets in memory that is closed: what is read, and what is written.
+/// Layout of memory that is closed: reads are below the first offset, writes above it.
 const BRIEF_WRITES_AT: usize = 20_000;
 const BRIEF_BYTES: usize = 40_000;
 
@@ -21,25 +21,26 @@ pub struct Brief {
     pub key: u64,
 }
 
-/// What only some seeds draw.
+/// Extras that only some seeds draw.
 #[derive(Default)]
 pub struct Extras {
-    /// Programs that have another endpoint, which opens their memory, in the order of its number.
+    /// Programs that have another endpoint, which opens their memory, ordered by the numbers of
+    /// these endpoints.
     pub companions: Vec<usize>,
     pub briefs: Vec<Brief>,
-    /// Where peeks are made.
+    /// The program of each peek.
     pub peeks: Vec<usize>,
-    /// Handles of each program, including that of the stages, where they are scarce.
+    /// Handles of each program, including that of the stages, if they are scarce.
     pub handles: Option<usize>,
-    /// Receives that take the place of cancelled ones.
+    /// Receives that replace cancelled ones.
     pub replacements: Vec<(usize, usize)>,
 }
 
 impl Plan {
-    /// Draws for some of the seeds; the rest of their plan stays as it is.
+    /// Draws extras for some of the seeds, and leaves the rest of their plan unchanged.
     pub fn draw_extras(&mut self, dice: &mut Dice, span: Duration) {
         if self.shape != Shape::Silence && self.shape.loses() && dice.chance(200) {
-            // A cut has an end, and programs that have ended are noticed.
+            // No limit of patience is needed: cuts end, and ended programs are detected.
             self.gives_up = false;
         }
         for at in 0..self.nodes {
@@ -130,7 +131,7 @@ impl Plan {
         self.add_access(dice, (from, to), kind, span);
     }
 
-    /// The offset of an access to memory that is closed.
+    /// The offset of an access within memory that is closed.
     pub fn brief_at(kind: Kind) -> usize {
         match kind {
             Kind::BriefWrite { at, .. } => BRIEF_WRITES_AT + at,
@@ -153,7 +154,7 @@ impl Plan {
         }
     }
 
-    /// More operations than a NIC takes at a time.
+    /// Draws more operations than a NIC takes at a time.
     fn draw_burst(&mut self, dice: &mut Dice, span: Duration) {
         let (from, to) = self.pair(dice, false);
         for _ in 0..300 {
@@ -188,12 +189,11 @@ impl Plan {
         Some(self.nodes + companions.position(|&program| program == at)?)
     }
 
-    /// The endpoints of a program.
     pub fn endpoints(&self, at: usize) -> impl Iterator<Item = usize> {
         std::iter::once(at).chain(self.companion(at))
     }
 
-    /// The other endpoint of a program closes.
+    /// Closes the other endpoint of a program.
     pub fn close_companion(&self, net: &mut Network, number: usize) -> bool {
         let (at, program) = (self.nodes + number, self.extras.companions[number]);
         if net.nodes[at].is_ended {
@@ -210,7 +210,7 @@ impl Plan {
         true
     }
 
-    /// A program closes registered memory, and waits for that; false if it is not closed yet.
+    /// A program closes registered memory and waits until it is closed; false while it is not.
     pub fn close(&self, net: &mut Network, judge: &mut Judge, number: usize) -> bool {
         let brief = &self.extras.briefs[number];
         let at = brief.at;
@@ -247,7 +247,7 @@ impl Plan {
         true
     }
 
-    /// Returns the endpoint that closes the memory at its NIC.
+    /// Begins to close memory. Returns the endpoint that closes it at its NIC.
     fn begin_close(&self, net: &mut Network, brief: &Brief) -> Option<usize> {
         let regions = &mut net.nodes[brief.at].shared.regions;
         let region = regions.remove(&brief.key).expect("it is closed once");
@@ -268,7 +268,7 @@ impl Plan {
         closer
     }
 
-    /// Closed memory is the program's again: nobody has written it.
+    /// Checks that nobody has written closed memory, which is the program's again.
     pub fn is_closed_memory_untouched(&self, net: &Network, judge: &Judge) -> Result<(), String> {
         for &number in &judge.closed {
             let brief = &self.extras.briefs[number];

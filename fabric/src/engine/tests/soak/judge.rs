@@ -1,4 +1,4 @@
-//! Requirements on the operations of a seed.
+//! Checks the operations of a seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::flags::{FI_REMOTE_CQ_DATA, FI_REMOTE_WRITE};
 
 pub type Outcome = Result<(Entry, u64), (i32, Why)>;
 
-/// Judges the operations of one seed.
+/// Records the operations of one seed, and checks their outcome.
 pub struct Judge {
     /// Operations that have begun, and the outcome of those that have ended.
     ops: BTreeMap<usize, Option<Outcome>>,
@@ -18,9 +18,9 @@ pub struct Judge {
     sent: Vec<usize>,
     /// Accesses in the order in which they began.
     accesses: Vec<usize>,
-    /// Data of remote writes that their targets were told.
+    /// Data of remote writes that their targets were notified of.
     announced: BTreeMap<u64, usize>,
-    /// Operations that were rejected for good.
+    /// Operations that were permanently rejected.
     rejected: Vec<String>,
     /// The memory that each program is closing, and the endpoint that closes it at its NIC.
     pub closing: BTreeMap<usize, (usize, Option<usize>)>,
@@ -47,7 +47,7 @@ impl Judge {
         }
     }
 
-    /// An operation was begun, or refused; false if it must be tried again.
+    /// Records that an operation has begun, or was rejected; false if it must be tried again.
     pub fn begun(&mut self, context: usize, begun: Result<(), i32>) -> bool {
         match begun {
             Ok(()) => {
@@ -75,7 +75,7 @@ impl Judge {
         self.posted.push(number);
     }
 
-    /// Whether an access may begin: one at a time changes a slot.
+    /// Whether an access may begin: only one at a time may change a slot.
     pub fn may_begin(&self, plan: &Plan, number: usize) -> bool {
         let wanted = &plan.accesses[number];
         let Kind::Write { slot, .. } = wanted.kind else {
@@ -138,7 +138,7 @@ impl Judge {
             && (0..net.nodes.len()).all(|at| left(net, at).is_ok())
     }
 
-    /// Judges the final state.
+    /// Checks the final state.
     pub fn judge(&self, plan: &Plan, net: &mut Network, postponed: usize) -> Result<(), String> {
         if postponed > 0 {
             return Err(format!("{postponed} operations find no room for ever"));
@@ -163,9 +163,10 @@ impl Judge {
         nodes.try_for_each(|at| left(net, at))
     }
 
-    /// Checks that every operation has ended. Exceptions are receives from any source of a program
-    /// that was notified of a loss, which fails the receives posted at that time, and long messages
-    /// that found no such receive. Returns the programs of those messages.
+    /// Checks that every operation has ended. The loss of a peer fails the receives from any source
+    /// that are posted at that time. Therefore a later receive from any source, of a program that
+    /// was notified of a loss, need not end, and neither need long messages that found no such
+    /// receive. Returns the programs of those messages.
     fn all_ended(&self, plan: &Plan, net: &Network) -> Result<BTreeSet<usize>, String> {
         let knows = |at: usize| {
             let failures = net.nodes[at].endpoint.failures();
@@ -197,7 +198,7 @@ impl Judge {
         Ok(excused)
     }
 
-    /// Nothing fails without a reason.
+    /// Checks that nothing fails without a reason.
     fn failures(&self, plan: &Plan) -> Result<(), String> {
         if plan.loses() {
             return Ok(());
@@ -262,8 +263,8 @@ impl Judge {
         Ok(())
     }
 
-    /// A message does not fail once its sender has received one that the receiver sent later: that
-    /// one acknowledged it.
+    /// Checks that a message does not fail once its sender has received one that the receiver sent
+    /// later, since that one acknowledged it.
     fn acknowledged(&self, plan: &Plan) -> Result<(), String> {
         let receives =
             (0..plan.receives.len()).filter_map(|number| match self.outcome(RECEIVE | number)? {
@@ -292,7 +293,7 @@ impl Judge {
         Ok(())
     }
 
-    /// Messages of one sender do not overtake in receives that want the same.
+    /// Checks that messages of one sender do not overtake each other in receives with the same tag.
     fn order(&self, plan: &Plan) -> Result<(), String> {
         let mut last: BTreeMap<_, (usize, usize)> = BTreeMap::new();
         let sent: Vec<_> = self.send_order(plan);
@@ -355,7 +356,7 @@ impl Judge {
                 }
                 // It was not carried out.
                 Some(Err((_, Why::Unreachable | Why::Departed | Why::Refused))) => {}
-                // Some of its bytes may be there: nothing is known.
+                // Some of its bytes may be there, so the content is unknown.
                 _ => may.clear(),
             }
         }
@@ -389,7 +390,7 @@ impl Judge {
                     Kind::Add => count as u64,
                     _ => 3_u64.wrapping_pow(count as u32),
                 };
-                // Others were not carried out.
+                // Operations with other outcomes were not carried out.
                 let unknown =
                     |o: &&Option<&Outcome>| matches!(o, None | Some(Err((_, Why::Unknown))));
                 let most = done + outcomes.iter().filter(unknown).count();
@@ -412,7 +413,7 @@ pub fn name(context: usize) -> String {
     }
 }
 
-/// Nothing is left in an endpoint.
+/// Checks that nothing is left in an endpoint.
 fn left(net: &Network, at: usize) -> Result<(), String> {
     let node = &net.nodes[at];
     let endpoint = &node.endpoint;

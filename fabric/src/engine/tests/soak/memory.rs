@@ -4,7 +4,7 @@ use super::judge::{Outcome, name};
 use super::plan::*;
 use super::*;
 
-/// What programs write into memory that is theirs again.
+/// The byte with which programs overwrite memory that is theirs again.
 pub const OWN: u8 = 0xee;
 
 /// The memory of an operation that the provider may no longer read or write after this outcome, and

@@ -7,18 +7,18 @@ use crate::engine::shared::Open;
 use crate::engine::tests::network::Dice;
 use crate::memory::Arena;
 
-/// The fault that the programs of a seed suffer, besides single losses.
+/// The kind of fault that a seed's programs suffer, in addition to single losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// No further fault.
     Calm,
     /// Commands are lost, repeated, late.
     Faulty,
-    /// Paths are cut for as long as peers are waited for.
+    /// Paths are cut, but not for longer than peers are waited for.
     ShortCuts,
     /// Paths are cut for longer.
     LongCuts,
-    /// A program ends in the middle.
+    /// A program ends in the middle of the run.
     End,
     /// A NIC falls silent for ever.
     Silence,
@@ -88,12 +88,12 @@ pub enum Kind {
         len: usize,
         with_data: bool,
     },
-    /// Reads from what nobody changes.
+    /// Reads from the part that nobody changes.
     Read {
         at: usize,
         len: usize,
     },
-    /// Reads from memory that is closed, and writes to it.
+    /// Reads from memory that is closed during the run; the next variant writes to it.
     BriefRead {
         brief: usize,
         at: usize,
@@ -104,13 +104,13 @@ pub enum Kind {
         at: usize,
         len: usize,
     },
-    /// Adds 1 to the first counter, which NICs can.
+    /// Adds 1 to the first counter, which NICs can do.
     Add,
-    /// Multiplies the second by 3, which they cannot.
+    /// Multiplies the second by 3, which NICs cannot do.
     Triple,
 }
 
-/// An event at a given time.
+/// An action of a program, or an event that affects it.
 #[derive(Clone, Debug)]
 pub enum Action {
     Send(usize),
@@ -127,7 +127,7 @@ pub enum Action {
     Close(usize),
     Cancel(usize),
     Peek(usize),
-    /// Bytes arrive that are no message.
+    /// Bytes arrive that are not a message.
     Noise(usize, Vec<u8>),
 }
 
@@ -153,7 +153,7 @@ pub const fn slot_at(writer: usize, slot: usize) -> usize {
     SLOTS_AT + (writer * SLOTS + slot) * SLOT_BYTES
 }
 
-/// The byte that is read at an offset of the part that nobody changes.
+/// The byte at an offset of the part that nobody changes.
 pub const fn constant(at: usize) -> u8 {
     (at * 13 + at / 251) as u8
 }
