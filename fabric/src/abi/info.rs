@@ -113,7 +113,7 @@ unsafe extern "C" fn getinfo(
         {
             return Err(FI_ENODATA);
         }
-        let place = Place::of_environment().ok_or(FI_ENODATA)?;
+        let place = Place::of_environment().map_err(|error| no_place(&error, FI_ENODATA))?;
         // SAFETY: as above.
         let info = unsafe { describe(hints, &place, version) }?;
         // SAFETY: `info` is new, and the node is null or a string.
@@ -122,6 +122,12 @@ unsafe extern "C" fn getinfo(
         unsafe { *out = info };
         Ok(())
     })
+}
+
+/// Logs why this program has no door. Returns `errno`.
+pub fn no_place(error: &str, errno: i32) -> i32 {
+    library::log(error);
+    errno
 }
 
 /// The address that a program passes as text, as `fi_av_straddr` prints it. Other names of nodes do
