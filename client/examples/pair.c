@@ -1,8 +1,9 @@
 /* One program with two doors: puts from the first network interface into memory at the second,
  * adds to a counter there, and verifies both. Exits with 0 only if everything is correct.
  *
- *   cc -Iclient/include client/examples/pair.c -Ltarget/release -lphitwire_client -o pair
- *   LD_LIBRARY_PATH=target/release ./pair DOOR DOOR
+ *   L=$PWD/target/release
+ *   cc -Iclient/include client/examples/pair.c -L$L -Wl,-rpath,$L -lphitwire_client -o put
+ *   ./put /run/phitwire/LAB/nic0.door /run/phitwire/LAB/nic1.door
  */
 #include "phitwire.h"
 

@@ -142,36 +142,109 @@ typedef uint8_t PhwKind;
 #endif // __cplusplus
 
 /**
- * How a command ended; phw_status_name names it.
+ * How a command ended; phw_status_name names it. The guide's page on the client API has a table of
+ * causes and remedies.
  */
 enum PhwStatus
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : uint8_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
+  /**
+   * The command was executed.
+   */
   PHW_STATUS_DONE,
+  /**
+   * The NIC does not support the operation: see phw_operations.
+   */
   PHW_STATUS_UNSUPPORTED,
+  /**
+   * The entry is not a valid command. The functions of this library post no such entry.
+   */
   PHW_STATUS_MALFORMED,
+  /**
+   * The processor does not exist.
+   */
   PHW_STATUS_NO_PROCESSOR,
+  /**
+   * Part of the local range is outside of the program's data.
+   */
   PHW_STATUS_NOT_IN_SEGMENT,
+  /**
+   * The operation does not allow this length (BlackWidow: or it crosses a line of 32 bytes).
+   */
   PHW_STATUS_LENGTH,
+  /**
+   * The part to register does not begin at a multiple of 64, or a remote offset is too large.
+   */
   PHW_STATUS_OFFSET,
+  /**
+   * The handle or the engine belongs to another program, or to none.
+   */
   PHW_STATUS_NOT_YOURS,
+  /**
+   * All handles, or all slots for receives, are in use.
+   */
   PHW_STATUS_TOO_MANY,
+  /**
+   * The handle does not exist at the target: mistyped, or its program has ended.
+   */
   PHW_STATUS_NO_HANDLE,
+  /**
+   * The handle, or the engine, at the target belongs to another job.
+   */
   PHW_STATUS_WRONG_KEY,
+  /**
+   * Part of the remote range is outside of the registered memory.
+   */
   PHW_STATUS_OUT_OF_BOUNDS,
+  /**
+   * The remote address is not a multiple of what the operation requires.
+   */
   PHW_STATUS_MISALIGNED,
+  /**
+   * The registration does not grant this access (PHW_MAY_PUT and so on).
+   */
   PHW_STATUS_FORBIDDEN,
+  /**
+   * The request arrived damaged and was not executed: try again.
+   */
   PHW_STATUS_DAMAGED,
+  /**
+   * The target has no room now, or the engine is in use: try again.
+   */
   PHW_STATUS_BUSY,
+  /**
+   * The target posted no receive during all attempts (two seconds).
+   */
   PHW_STATUS_NO_RECEIVE,
+  /**
+   * The source gave up before the whole message was sent.
+   */
   PHW_STATUS_ABORTED,
+  /**
+   * No response within the request time-out (default: 20 s): executed or not, or still to be.
+   */
   PHW_STATUS_TIMED_OUT,
+  /**
+   * The response arrived damaged: the operation was executed or not.
+   */
   PHW_STATUS_DAMAGED_ANSWER,
+  /**
+   * The participants of a collective operation joined different ones; the next one works.
+   */
   PHW_STATUS_MISMATCH,
+  /**
+   * A participant left the collective operation: the word is its processor number.
+   */
   PHW_STATUS_LEFT,
+  /**
+   * A participant of a collective operation was late: the word is its processor number.
+   */
   PHW_STATUS_ABSENT,
+  /**
+   * The NIC cannot access the program's own memory: not mapped, or not permitted.
+   */
   PHW_STATUS_UNREACHABLE,
 };
 #ifndef __cplusplus
@@ -330,8 +403,9 @@ extern "C" {
 
 /**
  * Attaches to the NIC whose door is the socket at `door`, for a program of `job`: member 0 to 254
- * of those there, or PHW_ANY_MEMBER, with `data_bytes` bytes of data memory. On failure `why`
- * (which may be null) gets up to `why_bytes` bytes of text, zero-terminated.
+ * of those there, or PHW_ANY_MEMBER, with `data_bytes` bytes of data memory, rounded up to a
+ * multiple of 64 KiB (all of them usable). On failure `why` (which may be null) gets up to
+ * `why_bytes` bytes of text, zero-terminated.
  *
  * # Safety
  * Each pointer is null or valid: `door` is zero-terminated, `nic` has room for a pointer, `why`
@@ -466,8 +540,8 @@ int phw_receive(struct PhwNic *nic, uint64_t name, struct PhwLocal into);
 int phw_take_back(struct PhwNic *nic, uint64_t name);
 
 /**
- * Lets the programs of the job access a part of the data, at a multiple of 64, with or-ed rights
- * (PHW_MAY_PUT ...); the completion's word is its handle.
+ * Lets the programs of the job access a part of the data that begins at a multiple of 64, with
+ * or-ed rights (PHW_MAY_PUT ...); the completion's word is its handle.
  */
 int phw_register(struct PhwNic *nic, uint64_t name, struct PhwLocal part, uint8_t rights);
 
@@ -519,6 +593,12 @@ int phw_fd(struct PhwNic *nic);
  * A descriptor that is readable when the NIC is gone.
  */
 int phw_socket(struct PhwNic *nic);
+
+/**
+ * The name of what a function has returned, for messages: "ok" for PHW_OK, "out_of_range" for
+ * PHW_OUT_OF_RANGE; "unknown" for other numbers. Never null; do not free it.
+ */
+const char *phw_error_name(int code);
 
 /**
  * Copies the name of one of PhwStatus, zero-terminated, up to `bytes` bytes.

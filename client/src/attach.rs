@@ -14,6 +14,7 @@ use phitwire_framing::door::hello::{ANY_MEMBER, DESCRIPTORS, Entry, HELLO_BYTES,
 use phitwire_framing::door::segment::MOST_DATA;
 
 use crate::descriptors::{self, Event};
+use crate::doors;
 use crate::patience::{Patience, overload};
 use crate::ring::ClientEnd;
 use crate::{Mapping, Nic};
@@ -32,7 +33,8 @@ pub struct Options {
     pub job: u64,
     /// Member number of the program in the job at this NIC, 0 to 254; `None`: any free one.
     pub member: Option<u8>,
-    /// Bytes of data memory; others can access the parts that are registered.
+    /// Bytes of data memory; others can access the parts that are registered. Rounded up to a
+    /// multiple of 64 KiB, all of which the program can use.
     pub data_bytes: u64,
 }
 
@@ -47,10 +49,19 @@ pub enum AttachError {
         /// The invalid option, and the valid values.
         what: String,
     },
+    /// The socket at the path is not a door.
+    #[error("{place}: {what}; expected the door of a NIC, NODE.door{}", doors::beside(.place))]
+    NotADoor {
+        /// The path.
+        place: PathBuf,
+        /// What is there.
+        what: String,
+    },
     /// No NIC listens at the path.
     #[error(
         "{place}: no NIC is listening ({source}); expected the socket of a running NIC in the \
-         directory of its lab: start the lab, or specify another door"
+         directory of its lab: start the lab, or specify another door{}",
+        doors::beside(.place)
     )]
     Connect {
         /// Path of the door.
@@ -61,8 +72,9 @@ pub enum AttachError {
     /// No answer arrived in time.
     #[error(
         "{place}: no answer within {} s of this program's running time{overload}; expected a \
-         welcome: check whether the NIC is stopped or starved of processor time, and try again",
-        .patience.as_secs()
+         welcome: check whether the NIC is stopped or starved of processor time{}, and try again",
+        .patience.as_secs(),
+        doors::perhaps_none(.place)
     )]
     Silent {
         /// Path of the door.
@@ -157,6 +169,10 @@ impl Nic {
     ) -> Result<Self, AttachError> {
         let place = path.as_ref();
         let hello = hello(place, options)?;
+        // A control socket would not answer a hello.
+        if let Some(what) = doors::control_socket(place) {
+            return Err(not_a_door(place, &what));
+        }
         let socket =
             connected(place, Patience::new(patience)).map_err(|source| match source.kind() {
                 io::ErrorKind::WouldBlock => silent(place, patience),
@@ -191,6 +207,13 @@ fn hello(place: &Path, options: &Options) -> Result<[u8; HELLO_BYTES], AttachErr
     let mut message = [0; HELLO_BYTES];
     hello.emit(&mut message);
     Ok(message)
+}
+
+fn not_a_door(place: &Path, what: &str) -> AttachError {
+    AttachError::NotADoor {
+        place: place.into(),
+        what: what.into(),
+    }
 }
 
 fn silent(place: &Path, patience: Duration) -> AttachError {
@@ -247,12 +270,21 @@ fn greet(
     let send = || descriptors::send(&socket, hello, &[]);
     patiently(Patience::new(patience), send).map_err(failed)?;
     let mut answer = [0; HELLO_BYTES];
-    // The answer is sent in one piece, so it arrives whole or not at all.
-    let receive = || descriptors::receive(&socket, &mut answer);
+    let foreign = || not_a_door(place, "another kind of process answers there");
+    // A welcome is sent in one piece, so it arrives whole or not at all: part of an answer is from
+    // another kind of process.
+    let receive = || match descriptors::receive(&socket, &mut answer) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock && answer[0] != 0 => Ok(None),
+        other => other.map(Some),
+    };
     let descriptors = patiently(Patience::new(patience), receive).map_err(failed)?;
-    let welcome = Welcome::parse(&answer).map_err(|error| AttachError::NotUnderstood {
-        place: place.into(),
-        error,
+    let descriptors = descriptors.ok_or_else(foreign)?;
+    let welcome = Welcome::parse(&answer).map_err(|error| match error {
+        EntryError::Magic => foreign(),
+        error => AttachError::NotUnderstood {
+            place: place.into(),
+            error,
+        },
     })?;
     if welcome.entry != Entry::Welcome {
         let (place, entry) = (place.into(), welcome.entry);

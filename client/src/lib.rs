@@ -4,6 +4,7 @@
 //! - [`Nic`]: a NIC that the program is attached to. Commands are posted and flushed; completions
 //!   are polled or waited for.
 //! - [`attach`]: attaching through the door, a Unix socket, and the reasons of a refusal.
+//! - [`doors`]: the doors of a lab.
 //! - [`ring`]: both ends of the rings of commands and completions, with their rules for writing,
 //!   reserving room and waking sleepers.
 //! - [`mapping`]: the shared memory, which the other side may change at any time.
@@ -34,6 +35,7 @@
 
 pub mod attach;
 pub mod descriptors;
+pub mod doors;
 pub mod ffi;
 pub mod mapping;
 pub mod nic;

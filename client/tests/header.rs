@@ -3,8 +3,10 @@
 mod fake;
 
 use fake::Fake;
+use phitwire_client::door::Status;
+use std::ffi::CStr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -73,39 +75,131 @@ fn nothing_is_declared_twice_and_the_readme_counts_right() {
 }
 
 #[test]
-fn a_program_in_c_works() {
-    // Cargo builds the C library beside the test programs.
+fn every_return_code_has_a_name() {
+    use phitwire_client::ffi::phw_error_name;
+    let name = |code| {
+        // SAFETY: the function returns a zero-terminated string, which is never freed.
+        let name = unsafe { CStr::from_ptr(phw_error_name(code)) };
+        name.to_str().expect("it is ASCII").to_owned()
+    };
+    let header = generated();
+    let (codes, _) = header.split_once("#define PHW_HAS").expect("it has both");
+    let codes = codes.lines().filter_map(|line| {
+        let (constant, code) = line.strip_prefix("#define PHW_")?.split_once(' ')?;
+        Some((constant, code.parse().ok()?))
+    });
+    let codes: Vec<(&str, i32)> = codes.collect();
+    assert_eq!(codes.len(), 11, "{codes:?}");
+    for (constant, code) in codes {
+        assert_eq!(name(code), constant.to_lowercase());
+    }
+    assert_eq!([name(-99), name(2)], ["unknown", "unknown"]);
+}
+
+/// The guide's table of reasons has a row for each, with its name in C and in Rust.
+#[test]
+fn the_guide_lists_all_reasons() {
+    let page = Path::new(ROOT).join("../docs/guide/src/door.md");
+    let page = std::fs::read_to_string(page).expect("it is there");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+    let rows: Vec<_> = rows.filter(|row| row.matches('|').count() == 3).collect();
+    let known = Status::ALL
+        .into_iter()
+        .filter(|&status| status != Status::Done);
+    let known: Vec<_> = known
+        .map(|status| format!("{status}`, `{status:?}` |"))
+        .collect();
+    assert_eq!(rows.len(), known.len(), "{rows:#?}");
+    for (row, known) in rows.iter().zip(&known) {
+        assert!(row.starts_with(known), "{row} should begin with {known}");
+    }
+}
+
+/// Cargo builds the C library beside the test programs.
+fn library() -> PathBuf {
     let here = std::env::current_exe().expect("it has a path");
-    let library: PathBuf = here.parent().expect("it is in a folder").into();
-    let directory = tempfile::tempdir().expect("there is room");
-    let program = directory.path().join("pair");
+    here.parent().expect("it is in a folder").into()
+}
+
+/// Compiles an example; `None` if there is no C compiler.
+fn compiled(name: &str, into: &Path) -> Option<PathBuf> {
+    let program = into.join(name);
     let built = Command::new("cc")
         .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I"])
         .arg(Path::new(ROOT).join("include"))
-        .arg(Path::new(ROOT).join("examples/pair.c"))
+        .arg(Path::new(ROOT).join(format!("examples/{name}.c")))
         .arg("-L")
-        .arg(&library)
+        .arg(library())
         .args(["-lphitwire_client", "-o"])
         .arg(&program)
         .status();
     let Ok(built) = built else {
         println!("# SKIP there is no C compiler (cc)");
-        return;
+        return None;
     };
     assert!(built.success());
+    Some(program)
+}
+
+/// A program that finds the library.
+fn started(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env("LD_LIBRARY_PATH", library());
+    command
+}
+
+fn result(output: &Output) -> (Option<i32>, String) {
+    let text = [&output.stdout[..], &output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&text).into())
+}
+
+#[test]
+fn a_program_in_c_works() {
+    let directory = tempfile::tempdir().expect("there is room");
+    let Some(program) = compiled("pair", directory.path()) else {
+        return;
+    };
     let run = |doors: &[PathBuf]| {
-        let mut command = Command::new(&program);
-        command.env("LD_LIBRARY_PATH", &library).args(doors);
-        let output = command.output().expect("it runs");
-        let text = [output.stdout, output.stderr].concat();
-        (
-            output.status.code(),
-            String::from_utf8_lossy(&text).into_owned(),
-        )
+        let output = started(&program).args(doors).output();
+        result(&output.expect("it runs"))
     };
     let fake = Fake::start(2);
     assert_eq!(run(&fake.doors), (Some(0), "ok\n".into()));
     let (code, text) = run(&["/nonexistent/door".into(), "/nonexistent/door".into()]);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("no NIC is listening"), "{text}");
+}
+
+#[test]
+fn two_programs_in_c_work() {
+    let directory = tempfile::tempdir().expect("there is room");
+    let Some(program) = compiled("remote", directory.path()) else {
+        return;
+    };
+    let piped = |role: &str, door: &Path| {
+        let mut command = started(&program);
+        command.arg(role).arg(door);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let run = |fake: &Fake| {
+        let mut target = piped("target", &fake.doors[1]).spawn().expect("it runs");
+        let pipe = target.stdout.take().expect("it is piped");
+        let source = piped("source", &fake.doors[0]).stdin(pipe).output();
+        let source = result(&source.expect("it runs"));
+        if source.0 != Some(0) {
+            // It would wait for the source.
+            target.kill().expect("it runs");
+        }
+        (source, result(&target.wait_with_output().expect("it runs")))
+    };
+    let (source, target) = run(&Fake::start(2));
+    assert_eq!(source, (Some(0), "source: all words are right\n".into()));
+    assert_eq!(target, (Some(0), "target: all words are right\n".into()));
+    let ((code, text), _) = run(&Fake::start_wrong(2));
+    assert_eq!(
+        (code, text.contains("failed: the counter")),
+        (Some(1), true),
+        "{text}"
+    );
 }

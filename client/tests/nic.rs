@@ -268,8 +268,7 @@ fn what_is_no_door_is_refused_with_a_reason() {
         assert!(matches!(found, AttachError::Refused { entry: e, .. } if e == entry));
     }
     let found = refused(&OPTIONS, send(vec![0; HELLO_BYTES]));
-    let is_magic = |e| e == EntryError::Magic;
-    assert!(matches!(found, AttachError::NotUnderstood { error, .. } if is_magic(error)));
+    assert!(matches!(found, AttachError::NotADoor { .. }), "{found:?}");
     let mut message = welcome(1 << 16);
     message[4] = 9;
     let found = refused(&OPTIONS, send(message.to_vec()));
@@ -335,6 +334,52 @@ fn where_nobody_listens_nobody_is_waited_for() {
     }
 }
 
+/// Every node has a control socket beside its door, which would not answer.
+#[test]
+fn a_control_socket_is_recognised_at_once() {
+    let lab = tempfile::tempdir().expect("there is room");
+    let at = |name: &str| lab.path().join(name);
+    let names = ["nic0.sock", "nic0.door", "nic1.door", "r0.sock"];
+    let _all = names.map(|name| UnixListener::bind(at(name)).expect("the place is new"));
+    let patience = Duration::from_secs(20);
+    let error = |name: &str| {
+        let start = Instant::now();
+        let found = Nic::attach_within(at(name), &OPTIONS, patience).expect_err("no door");
+        assert!(start.elapsed() < patience, "{found}");
+        found
+    };
+    for (name, what) in [
+        ("nic0.sock", "its door is "),
+        ("r0.sock", "a node without a door"),
+    ] {
+        let found = error(name);
+        assert!(matches!(found, AttachError::NotADoor { .. }), "{found:?}");
+        assert!(found.to_string().contains(what), "{found}");
+    }
+    let found = error("nic9.door").to_string();
+    assert!(
+        found.contains("doors there: nic0.door, nic1.door"),
+        "{found}"
+    );
+}
+
+/// A service that greets with a line, and keeps the connection.
+#[test]
+fn another_service_is_recognised_by_its_answer() {
+    let directory = tempfile::tempdir().expect("there is room");
+    let path = directory.path().join("service");
+    let listener = UnixListener::bind(&path).expect("the place is new");
+    let service = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().expect("it connects");
+        socket.write_all(b"220 ready\r\n").expect("it is read");
+        let _ = socket.read_to_end(&mut Vec::new());
+    });
+    let found = Nic::attach_within(&path, &OPTIONS, Duration::from_secs(20));
+    let found = found.expect_err("it is no door");
+    assert!(matches!(found, AttachError::NotADoor { .. }), "{found:?}");
+    service.join().expect("it ends with the connection");
+}
+
 #[test]
 fn who_says_nothing_is_not_waited_for_for_long() {
     let directory = tempfile::tempdir().expect("there is room");
@@ -348,6 +393,7 @@ fn who_says_nothing_is_not_waited_for_for_long() {
         found.to_string().contains("no answer within 1 s"),
         "{found}"
     );
+    assert!(found.to_string().contains("NODE.door"), "{found}");
     let took = start.elapsed().as_secs();
     assert!((1..20).contains(&took), "{took} s");
 }

@@ -202,6 +202,9 @@ impl Driver {
             moved = true;
         }
         moved |= self.endpoint.advance(shared);
+        if let Some(peer) = self.endpoint.take_foreign() {
+            eprintln!("{}", of_another_job(peer));
+        }
         self.turns = self.turns.wrapping_add(1);
         if is_all && self.turns.is_multiple_of(CLOCK_EVERY) {
             self.endpoint.handle_timeout(shared, self.began.elapsed());
@@ -343,6 +346,15 @@ impl Driver {
         self.endpoint.leave_registration();
         ended
     }
+}
+
+/// Operations on such a peer may end without an error, as for one that has ended.
+fn of_another_job(peer: Address) -> String {
+    format!(
+        "phitwire: the program at processor {} is of another job, or {peer} has ended; programs \
+         that communicate need the same PHITWIRE_JOB (mpi.sh --job)",
+        peer.processor
+    )
 }
 
 fn unfit(door: &std::path::Path, what: String) -> AttachError {

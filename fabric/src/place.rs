@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use phitwire_client::attach::PATIENCE;
+use phitwire_client::doors;
 
 use crate::engine::slots::{LEAST_RECEIVES, RECEIVES};
 use crate::engine::wire::Address;
@@ -51,26 +52,23 @@ pub struct Place {
 
 impl Place {
     /// Reads the environment: `PHITWIRE_DOOR`, a socket; otherwise `PHITWIRE_LAB`, a lab over whose
-    /// NICs the job's programs are distributed by rank. `None` if neither is set, or the door does
-    /// not exist.
-    pub fn of_environment() -> Option<Self> {
+    /// NICs the job's programs are distributed by rank.
+    ///
+    /// # Errors
+    /// Neither is set, or the door does not exist: the reason, with the paths.
+    pub fn of_environment() -> Result<Self, String> {
         let number = |names: &[&str]| {
             let mut all = names.iter();
             all.find_map(|name| env::var(name).ok()?.parse().ok())
         };
         let ranks: usize = number(&SIZES).unwrap_or(1);
-        let (door, ranks_here) = match env::var_os("PHITWIRE_DOOR") {
-            // All ranks of the job may use this door.
-            Some(door) => (PathBuf::from(door), ranks),
-            None => {
-                let doors = doors(&run_dir().join(env::var_os("PHITWIRE_LAB")?));
-                let ranks_here = ranks.div_ceil(doors.len().max(1));
-                (dealt(doors, number(&RANKS).unwrap_or(0))?, ranks_here)
-            }
-        };
+        let lab = env::var_os("PHITWIRE_LAB").map(|lab| run_dir().join(lab));
+        let rank = number(&RANKS).unwrap_or(0);
+        let (door, doors) = door_of(env::var_os("PHITWIRE_DOOR").map(PathBuf::from), lab, rank)?;
+        let ranks_here = ranks.div_ceil(doors);
         // Allow reach by default: without it, all data go through the segment.
         let reach = env::var_os("PHITWIRE_REACH").is_none_or(|reach| reach != "0");
-        door.exists().then(|| Self {
+        Ok(Self {
             door,
             job: job(),
             reach,
@@ -125,24 +123,36 @@ fn run_dir() -> PathBuf {
     }
 }
 
-/// The doors of a lab, in numerical order.
-pub fn doors(lab: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(lab).into_iter().flatten().flatten();
-    let mut doors: Vec<_> = entries
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|end| end == "door"))
-        .collect();
-    doors.sort_by_key(|path| {
-        let name = path
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-        let (head, number) = name.split_at(name.len() - digits);
-        (head.to_owned(), number.parse::<u64>().unwrap_or(0))
-    });
-    doors
+/// The door of a program, and the number of doors over which its job is distributed.
+fn door_of(
+    door: Option<PathBuf>,
+    lab: Option<PathBuf>,
+    rank: usize,
+) -> Result<(PathBuf, usize), String> {
+    if let Some(door) = door {
+        return match door.exists() {
+            // All ranks of the job may be there.
+            true => Ok((door, 1)),
+            false => Err(format!(
+                "the door {} does not exist: check PHITWIRE_DOOR, and whether the lab is up{}",
+                door.display(),
+                doors::beside(&door)
+            )),
+        };
+    }
+    let Some(lab) = lab else {
+        return Err("no door: set PHITWIRE_DOOR to a NIC's, or PHITWIRE_LAB to a lab".into());
+    };
+    let doors = doors::of_lab(&lab);
+    let count = doors.len();
+    let door = dealt(doors, rank).ok_or_else(|| {
+        format!(
+            "no NIC has a door in {}: check PHITWIRE_LAB and PHITWIRE_RUN_DIR, and whether the \
+             lab is up",
+            lab.display()
+        )
+    })?;
+    Ok((door, count))
 }
 
 fn dealt(mut doors: Vec<PathBuf>, rank: usize) -> Option<PathBuf> {
@@ -239,7 +249,7 @@ mod tests {
             std::fs::write(lab.path().join(name), "").expect("a file");
         }
         let names = |rank| {
-            let door = dealt(doors(lab.path()), rank).expect("there are doors");
+            let door = dealt(doors::of_lab(lab.path()), rank).expect("there are doors");
             door.file_stem()
                 .map(|name| name.to_string_lossy().into_owned())
         };
@@ -247,5 +257,21 @@ mod tests {
         assert_eq!(names(1).as_deref(), Some("nic2"));
         assert_eq!(names(2).as_deref(), Some("nic10"));
         assert_eq!(names(4).as_deref(), Some("nic2"));
+    }
+
+    #[test]
+    fn a_missing_door_is_named() {
+        let lab = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| lab.path().join(name);
+        let error = |door, lab| door_of(door, lab, 0).expect_err("there is none");
+        assert!(error(None, None).contains("set PHITWIRE_DOOR"));
+        let empty = error(None, Some(at("")));
+        assert!(empty.contains(&*at("").to_string_lossy()), "{empty}");
+        std::fs::write(at("nic0.door"), "").expect("a file");
+        let missing = error(Some(at("nic9.door")), None);
+        assert!(missing.contains("nic9.door does not exist"), "{missing}");
+        assert!(missing.ends_with("doors there: nic0.door"), "{missing}");
+        let found = door_of(None, Some(at("")), 3);
+        assert_eq!(found, Ok((at("nic0.door"), 1)));
     }
 }

@@ -212,7 +212,10 @@ impl Programs {
     fn register(&mut self, client: Client, part: Local, access: Access) -> Result<u64, Status> {
         let bytes = self.slot(client).ok_or(Status::NotYours)?.window.size();
         inside(bytes, part)?;
-        if !part.offset.is_multiple_of(LINE) || !(1..=MOST_BYTES).contains(&part.bytes) {
+        if !part.offset.is_multiple_of(LINE) {
+            return Err(Status::Offset);
+        }
+        if !(1..=MOST_BYTES).contains(&part.bytes) {
             return Err(Status::Length);
         }
         let its = self.parts.iter().flatten();

@@ -305,7 +305,7 @@ fn no_more_than_loads_and_stores(network: impl Network, has_atomics: bool) {
                 offset: 8,
                 bytes: 64,
             },
-            Status::Length,
+            Status::Offset,
         ),
         (
             Local {

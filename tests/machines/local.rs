@@ -345,6 +345,15 @@ fn a_program_reaches_nothing_of_another_job_or_outside_its_own_data() {
     assert_eq!(lab.status(a, 5), Some(Status::NoReceive));
     assert_eq!(lab.programs[b].got, [], "nobody has disturbed it");
     assert_eq!(lab.programs[b].shared.bytes(0, 4096), [0; 4096]);
+    for (offset, bytes, status) in [
+        (8, 64, Status::Offset),
+        (0, 63, Status::Length),
+        (0, 0, Status::Length),
+    ] {
+        let (part, access) = (Local { offset, bytes }, Access::ALL);
+        let register = Request::Register { part, access };
+        assert_eq!(lab.ask(a, 6, register), Taken::refused(status), "{part:?}");
+    }
     for part in [
         Local {
             offset: BYTES - 64,

@@ -30,6 +30,22 @@ check_fails "a rate of programs" "cannot be used with" rate --rate 100
 check_fails "routes of programs" "cannot be used with" rate --routing minimal
 check_fails "too many at a time" "at most 1024 outstanding messages" rate --window 2000
 
+# The examples in C, as docs/guide/src/door.md builds and runs them.
+c_example() {
+    cc -I"$PHW_ROOT/client/include" "$PHW_ROOT/client/examples/$1.c" -L"$PHITWIRE_BIN_DIR" -Wl,-rpath,"$PHITWIRE_BIN_DIR" \
+        -lphitwire_client -o "$T_SCRATCH/$1"
+}
+doors=$(phw_run_dir)/$LAB
+two_processes() { "$T_SCRATCH/remote" target "$doors/nic1.door" | "$T_SCRATCH/remote" source "$doors/nic0.door"; }
+if command -v cc >/dev/null; then
+    check "the examples in C are built" eval "c_example pair && c_example remote"
+    check "one program at two doors, with loss" "$T_SCRATCH/pair" "$doors/nic0.door" "$doors/nic1.door"
+    check "two processes, with loss" two_processes
+    check_fails "a control socket instead of the door" "its door is $doors/nic1.door" "$T_SCRATCH/pair" "$doors/nic0.door" "$doors/nic1.sock"
+else
+    skip "the examples in C" "no C compiler"
+fi
+
 # mpi.sh starts the launcher that it finds: this one only prints how it was called.
 printf '#!/bin/sh\ncase $1 in --version) echo "mpiexec (OpenRTE) 4" ;; *) echo "called: $*" ;; esac\n' >"$T_SCRATCH/mpiexec"
 printf 'MPI_Init MPI_Win_allocate MPI_Put' >"$T_SCRATCH/one_sided"

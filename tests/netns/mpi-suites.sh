@@ -50,6 +50,17 @@ pingpong() {
     (( status == 0 )) || cat "$T_SCRATCH/server"
     return "$status"
 }
+# two_jobs: fi_pingpong with a program of another job, which would wait forever.
+two_jobs() {
+    local server status=0
+    mpi 60 --with none --job "$$" --door "$last" fi_pingpong -p phitwire -B "$port" -e rdm >/dev/null 2>&1 &
+    server=$!
+    phw_until 10 listens || return
+    mpi 15 --with none --job "other$$" --door nic0 fi_pingpong -p phitwire -P "$port" -e rdm 127.0.0.1 || status=$?
+    phw_stop "$server" || true
+    return "$status"
+}
+missing_door() { FI_LOG_LEVEL=warn PHITWIRE_DOOR=/nonexistent/nic0.door mpi 20 --with none fi_info -p phitwire; }
 listens() { ss -Hltn "sport = :$port" | grep -q .; }
 
 part_fi_pingpong() {
@@ -66,6 +77,9 @@ part_fi_pingpong() {
         check_fails "fi_pingpong -e $mode is rejected: unsupported end points" 'fi_getinfo.*No data available' \
             pingpong "$last" nic0 -e "$mode" -I 5 -S 64
     done
+    (( ++port ))
+    check_fails "fi_pingpong with another job: the provider reports it" 'is of another job' two_jobs
+    check_fails "a missing door is named in libfabric's log" 'phitwire:core.*/nonexistent/nic0.door does not exist' missing_door
 }
 
 # ---- NetPIPE ----

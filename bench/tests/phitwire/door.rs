@@ -166,7 +166,7 @@ fn what_is_refused_says_why_and_a_dead_network_interface_is_noticed() {
         bytes: 64,
     };
     a.register(20, part, Access::ALL).unwrap();
-    assert_eq!(end(&mut a, 20).0, Status::Length);
+    assert_eq!(end(&mut a, 20).0, Status::Offset);
     a.deregister(21, handle + 7).unwrap();
     assert_eq!(end(&mut a, 21).0, Status::NotYours);
     // Kill the peer: requests must time out rather than wait forever.

@@ -284,7 +284,7 @@ fn memory_that_is_taken_away_is_an_error_and_nothing_else() {
         register(&mut b, middle.address(), PAGE),
         Err(Status::Unreachable)
     );
-    assert_eq!(register(&mut b, own.address() + 8, 64), Err(Status::Length));
+    assert_eq!(register(&mut b, own.address() + 8, 64), Err(Status::Offset));
     assert_eq!(
         register(&mut b, OWN_END - 64, 128),
         Err(Status::NotInSegment)

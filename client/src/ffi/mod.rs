@@ -61,8 +61,9 @@ unsafe fn ask(nic: *mut PhwNic, body: impl FnOnce(&mut Nic) -> Result<(), Error>
 }
 
 /// Attaches to the NIC whose door is the socket at `door`, for a program of `job`: member 0 to 254
-/// of those there, or PHW_ANY_MEMBER, with `data_bytes` bytes of data memory. On failure `why`
-/// (which may be null) gets up to `why_bytes` bytes of text, zero-terminated.
+/// of those there, or PHW_ANY_MEMBER, with `data_bytes` bytes of data memory, rounded up to a
+/// multiple of 64 KiB (all of them usable). On failure `why` (which may be null) gets up to
+/// `why_bytes` bytes of text, zero-terminated.
 ///
 /// # Safety
 /// Each pointer is null or valid: `door` is zero-terminated, `nic` has room for a pointer, `why`
@@ -358,8 +359,8 @@ pub unsafe extern "C" fn phw_take_back(nic: *mut PhwNic, name: u64) -> c_int {
     unsafe { ask(nic, |nic| nic.take_back(name)) }
 }
 
-/// Lets the programs of the job access a part of the data, at a multiple of 64, with or-ed rights
-/// (PHW_MAY_PUT ...); the completion's word is its handle.
+/// Lets the programs of the job access a part of the data that begins at a multiple of 64, with
+/// or-ed rights (PHW_MAY_PUT ...); the completion's word is its handle.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_register(
@@ -483,6 +484,27 @@ pub unsafe extern "C" fn phw_fd(nic: *mut PhwNic) -> c_int {
 pub unsafe extern "C" fn phw_socket(nic: *mut PhwNic) -> c_int {
     // SAFETY: guaranteed by the caller.
     unsafe { with(nic, |nic| Ok(nic.socket().as_raw_fd())) }
+}
+
+/// The name of what a function has returned, for messages: "ok" for PHW_OK, "out_of_range" for
+/// PHW_OUT_OF_RANGE; "unknown" for other numbers. Never null; do not free it.
+#[unsafe(no_mangle)]
+pub extern "C" fn phw_error_name(code: c_int) -> *const c_char {
+    let name = match code {
+        PHW_OK => c"ok",
+        PHW_NOTHING => c"nothing",
+        PHW_FULL => c"full",
+        PHW_NO_COMMAND => c"no_command",
+        PHW_OUT_OF_RANGE => c"out_of_range",
+        PHW_GONE => c"gone",
+        PHW_BROKEN => c"broken",
+        PHW_WAIT => c"wait",
+        PHW_REFUSED => c"refused",
+        PHW_ARGUMENT => c"argument",
+        PHW_PANIC => c"panic",
+        _ => c"unknown",
+    };
+    name.as_ptr()
 }
 
 /// Copies the name of one of PhwStatus, zero-terminated, up to `bytes` bytes.

@@ -108,34 +108,58 @@ pub struct PhwCompletion {
     pub status: u8,
 }
 
-/// How a command ended; phw_status_name names it.
+/// How a command ended; phw_status_name names it. The guide's page on the client API has a table of
+/// causes and remedies.
 #[repr(u8)]
-#[allow(missing_docs, reason = "documented at `Status`")]
 #[derive(Clone, Copy, Debug)]
 pub enum PhwStatus {
+    /// The command was executed.
     Done,
+    /// The NIC does not support the operation: see phw_operations.
     Unsupported,
+    /// The entry is not a valid command. The functions of this library post no such entry.
     Malformed,
+    /// The processor does not exist.
     NoProcessor,
+    /// Part of the local range is outside of the program's data.
     NotInSegment,
+    /// The operation does not allow this length (BlackWidow: or it crosses a line of 32 bytes).
     Length,
+    /// The part to register does not begin at a multiple of 64, or a remote offset is too large.
     Offset,
+    /// The handle or the engine belongs to another program, or to none.
     NotYours,
+    /// All handles, or all slots for receives, are in use.
     TooMany,
+    /// The handle does not exist at the target: mistyped, or its program has ended.
     NoHandle,
+    /// The handle, or the engine, at the target belongs to another job.
     WrongKey,
+    /// Part of the remote range is outside of the registered memory.
     OutOfBounds,
+    /// The remote address is not a multiple of what the operation requires.
     Misaligned,
+    /// The registration does not grant this access (PHW_MAY_PUT and so on).
     Forbidden,
+    /// The request arrived damaged and was not executed: try again.
     Damaged,
+    /// The target has no room now, or the engine is in use: try again.
     Busy,
+    /// The target posted no receive during all attempts (two seconds).
     NoReceive,
+    /// The source gave up before the whole message was sent.
     Aborted,
+    /// No response within the request time-out (default: 20 s): executed or not, or still to be.
     TimedOut,
+    /// The response arrived damaged: the operation was executed or not.
     DamagedAnswer,
+    /// The participants of a collective operation joined different ones; the next one works.
     Mismatch,
+    /// A participant left the collective operation: the word is its processor number.
     Left,
+    /// A participant of a collective operation was late: the word is its processor number.
     Absent,
+    /// The NIC cannot access the program's own memory: not mapped, or not permitted.
     Unreachable,
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
+use super::info::no_place;
 use super::objects::{
     DomainObject, DomainOwn, EndpointObject, NONE, Object, Part, PartObject, answer_int, base,
     bind_nothing, errno_of, fid, given, put, table, within,
@@ -58,7 +59,7 @@ pub unsafe extern "C" fn open(
     answer_int(|| {
         // SAFETY: the caller passes a valid pointer for the result, or null.
         unsafe { put(out, std::ptr::null_mut())? };
-        let place = Place::of_environment().ok_or(libc::ENODEV)?;
+        let place = Place::of_environment().map_err(|error| no_place(&error, libc::ENODEV))?;
         // SAFETY: the program passes an `fi_info` that libfabric made.
         let attr = unsafe { info.as_ref().and_then(|info| info.domain_attr.as_ref()) };
         let mode = attr.map_or(0, |attr| attr.mr_mode);

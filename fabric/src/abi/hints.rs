@@ -161,7 +161,7 @@ unsafe fn is_null_or(text: *const c_char, wanted: &CStr) -> bool {
 }
 
 fn domain_name() -> CString {
-    let name = Place::of_environment().map(|place| place.name());
+    let name = Place::of_environment().ok().map(|place| place.name());
     CString::new(name.unwrap_or_default()).unwrap_or_default()
 }
 

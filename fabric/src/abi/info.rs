@@ -112,7 +112,7 @@ unsafe extern "C" fn getinfo(
         {
             return Err(FI_ENODATA);
         }
-        let place = Place::of_environment().ok_or(FI_ENODATA)?;
+        let place = Place::of_environment().map_err(|error| no_place(&error, FI_ENODATA))?;
         // SAFETY: as above.
         let info = unsafe { describe(hints, &place, version) }?;
         // SAFETY: `info` is new, and the node is null or a string.
@@ -121,6 +121,12 @@ unsafe extern "C" fn getinfo(
         unsafe { *out = info };
         Ok(())
     })
+}
+
+/// Logs why this program has no door. Returns `errno`.
+pub fn no_place(error: &str, errno: i32) -> i32 {
+    library::log(error);
+    errno
 }
 
 /// Parses a node name in the form that `fi_av_straddr` prints. Other node names do not identify an

@@ -135,6 +135,11 @@ impl Endpoint {
         self.session.receives.has_any()
     }
 
+    /// The latest peer that appears to be of another job, once.
+    pub const fn take_foreign(&mut self) -> Option<Address> {
+        self.liveness.foreign.take()
+    }
+
     /// When [`Self::handle_timeout`] is due.
     pub fn deadline(&self) -> Duration {
         self.liveness.deadline()

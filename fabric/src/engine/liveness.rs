@@ -26,6 +26,7 @@ use super::outbox::Outgoing;
 use super::peers::{Peer, PerPeer};
 use super::shared::{Failure, Shared, Why};
 use super::slots::PROBES_AT;
+use super::wire::Address;
 
 /// Silent checks before the first probe, and between probes.
 const ASK_EVERY: u32 = 4;
@@ -117,6 +118,8 @@ pub struct Liveness {
     /// Checks at which a receive from any source had no message.
     quiet: u32,
     pulses: PerPeer<(Pulse, Notice)>,
+    /// A peer whose NIC has rejected the key of this job, for a message to the user.
+    pub(super) foreign: Option<Address>,
     #[cfg(test)]
     pub(super) probes: u64,
 }
@@ -284,6 +287,9 @@ impl Liveness {
                 core.actions.push_back(Action::Notified(peer));
             }
             Status::NoHandle | Status::WrongKey | Status::OutOfBounds | Status::Forbidden => {
+                if status == Status::WrongKey {
+                    self.foreign = Some(core.peers[peer].address);
+                }
                 let failure = Failure {
                     errno: libc::EHOSTUNREACH,
                     why: Why::Departed,

@@ -32,17 +32,18 @@ pub enum Status {
     NoProcessor,
     /// Part of the range is outside of the program's data.
     NotInSegment,
-    /// The operation does not allow the length or the start.
+    /// The operation does not allow the length; at a BlackWidow NIC, the bytes cross a line.
     Length,
-    /// The offset has more than 40 bits.
+    /// The part to register does not begin at a multiple of 64, or the remote offset has more bits
+    /// than the NIC's addresses: 40 at an Aries, 28 elsewhere.
     Offset,
-    /// The handle belongs to another program.
+    /// The handle or the engine belongs to another program, or to none.
     NotYours,
     /// All handles, or all slots for receives, are in use.
     TooMany,
     /// The handle does not exist at the target.
     NoHandle,
-    /// The handle at the target belongs to another job.
+    /// The handle, or the engine, at the target belongs to another job.
     WrongKey,
     /// Part of the remote range is outside of the registered memory.
     OutOfBounds,

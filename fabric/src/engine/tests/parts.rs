@@ -5,6 +5,7 @@ use super::*;
 use crate::engine::action::Action;
 use crate::engine::core::{Core, Segment};
 use crate::engine::landing::Destination;
+use crate::engine::liveness::Liveness;
 use crate::engine::one_sided::OneSided;
 use crate::engine::outbox::Outgoing;
 use crate::engine::parcel::{End, Parcel};
@@ -105,6 +106,21 @@ fn a_request_ends_with_the_fetch_of_its_reply() {
     assert_eq!((requests.len(), errors(&mut shared)), (1, vec![]));
     requests.pulled(&core, &mut shared, (peer, &announced), Some(LOST));
     assert_eq!((requests.len(), errors(&mut shared)), (0, vec![LOST.errno]));
+}
+
+/// Peers that have ended are lost without a message; the user mends another job.
+#[test]
+fn a_peer_of_another_job_is_reported() {
+    let (mut core, _, [peer, other]) = core();
+    let mut liveness = Liveness::default();
+    for (peer, status, foreign) in [
+        (other, Status::NoHandle, None),
+        (peer, Status::WrongKey, Some(core.peers[peer].address)),
+    ] {
+        liveness.answered(&mut core, peer, status);
+        assert!(matches!(core.actions.pop_front(), Some(Action::Lose(..))));
+        assert_eq!(liveness.foreign, foreign);
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ use super::client_words::{
     amo_of, client_of, refusal_of_block, refusal_of_post, routing, tagged, told,
 };
 use super::completion::{Ended, TargetEvent};
-use super::domain::{Domain, HANDLES, Permissions, RegisterError};
+use super::domain::{DOMAIN_ALIGNMENT, Domain, HANDLES, Permissions, RegisterError};
 use super::interface::Owner;
 use super::responder::Responder;
 use super::traffic::RUN_DOMAIN;
@@ -321,8 +321,12 @@ impl AriesNic {
         if slot.handles.len() == MOST_HANDLES {
             return Err(Status::TooMany);
         }
+        let base = slot.place(window, part)?;
+        if !base.is_multiple_of(DOMAIN_ALIGNMENT) {
+            return Err(Status::Offset);
+        }
         let domain = Domain {
-            base: slot.place(window, part)?,
+            base,
             length: part.bytes,
             key: slot.key,
             permissions: Permissions {
@@ -349,7 +353,9 @@ impl AriesNic {
         domains
             .register(handle, domain, memory)
             .map_err(|error| match error {
-                RegisterError::Alignment => Status::Length,
+                RegisterError::Alignment | RegisterError::Bounds { length: 0, .. } => {
+                    Status::Length
+                }
                 RegisterError::Bounds { .. } => Status::NotInSegment,
                 RegisterError::Handle(_) | RegisterError::InUse(_) => Status::TooMany,
             })?;
