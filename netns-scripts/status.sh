@@ -131,7 +131,7 @@ reasons='
 
 reports=()
 if [[ -n $labs ]]; then
-    phw_lab_exists "$labs" || phw_die "lab '$labs' is not up (up.sh TOPOLOGY --lab $labs)"
+    phw_lab_exists "$labs" || phw_not_up "$labs"
 else
     labs=$(phw_labs)
 fi
