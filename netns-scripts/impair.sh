@@ -7,9 +7,10 @@
 #   impair.sh router0-router1 corrupt 1%      impair.sh all clear
 #
 # LINK is all, a link id, NODE:PORT, NODE-NODE (every link between the two) or NODE (every link of the node); the
-# remaining arguments are those of `tc qdisc ... netem`, verbatim, and replace any earlier impairment of the link.
-# Without netem in the kernel, `loss P%` alone uses nftables; anything else ends with status 4 and the command that runs
-# the lab in user-mode Linux. Status 4 also if nftables is needed and cannot drop frames at random.
+# remaining arguments are those of `tc qdisc ... netem`, verbatim, and replace any earlier impairment of the link; tc
+# checks them first, so that a typo changes nothing (status 2). Without netem in the kernel, `loss P%` alone uses
+# nftables; anything else ends with status 4 and the command that runs the lab in user-mode Linux. Status 4 also if
+# nftables is needed and cannot drop frames at random.
 #
 # Loss acts on single frames. A burst that a process hands over in one piece (UDP segmentation offload) would pass a
 # qdisc in one piece, and netem would drop all of it: processes detect netem on their interfaces and send frames one by
@@ -180,7 +181,8 @@ show_links() {
 
 # ---- Commands -----------------------------------------------------------------------------------
 
-is_pure_loss() { [[ $# == 2 && $1 == loss && $2 =~ ^([0-9]+)(\.([0-9]{1,4}))?%$ ]]; }
+# As for tc, `loss 3` is 3 %, and so is `drop 3%`.
+is_pure_loss() { [[ $# == 2 && ($1 == loss || $1 == drop) && $2 =~ ^([0-9]+)(\.([0-9]{1,4}))?%?$ ]]; }
 
 per_million() {
     is_pure_loss "$@" \
@@ -189,6 +191,41 @@ per_million() {
     local value=$(( 10#${BASH_REMATCH[1]}${decimals:0:4} ))
     (( value <= 1000000 )) || phw_bad_call "loss must be at most 100 %, not $2"
     printf '%s\n' "$value"
+}
+
+# tc_says IMPAIRMENT...: prints what tc finds wrong with the words. It reads them before it looks for the interface and
+# asks the kernel, so that this needs neither netem nor a link.
+tc_says() {
+    local said
+    said=$(tc qdisc add dev . root netem "$@" 2>&1) || true
+    [[ $said == *'Cannot find device'* ]] || printf '%s\n' "${said%%$'\n'*}"
+}
+
+# meant IMPAIRMENT...: prints similar words that tc accepts, if there are any.
+meant() {
+    local text=" $*" word words=()
+    text=${text//=/ } text=${text// %/%}
+    for word in $text; do
+        case $word in
+            lo*) word=loss ;;
+            de*|la*) word=delay ;;
+            co*|fl*) word=corrupt ;;
+            du*) word=duplicate ;;
+            re*) word=reorder ;;
+            [0-9]*%) (( ${#words[@]} )) || words=(loss) ;;
+        esac
+        words+=("$word")
+    done
+    [[ -n $(tc_says "${words[@]}") ]] || printf '%s\n' "${words[*]}"
+}
+
+check_words() {
+    local wrong like hint='--help shows examples'
+    wrong=$(tc_says "$@")
+    [[ -n $wrong ]] || return 0
+    like=$(meant "$@")
+    [[ -z $like ]] || hint="did you mean '$like'?"
+    phw_bad_call "tc rejected 'netem $*': $wrong ($hint)"
 }
 
 # lose_by_nft loss P%: replaces the impairment of the links by loss with nftables.
@@ -251,6 +288,7 @@ if (( nft )); then
     exit 0
 fi
 
+check_words "$@"
 impaired="${plain}qdisc replace dev DEV root netem $*"
 if each_end "$impaired" 2>/dev/null; then
     clear_nft
@@ -262,7 +300,7 @@ if ! error=$(each_end "$impaired" 2>&1); then
         each_end "${plain}qdisc del dev DEV root"
         if is_pure_loss "$@"; then
             lose_by_nft "$@"
-            phw_note "this kernel has no netem: nftables drops $2 of the frames"
+            phw_note "this kernel has no netem: nftables drops ${2%\%}% of the frames"
             exit 0
         fi
         phw_note "this kernel has no netem, and nftables does only 'loss P%'. In user-mode Linux, with netem:"

@@ -325,12 +325,19 @@ phw_write_env() {
     phw_write "$(phw_lab_dir "$lab")/lab.env" "$text"
 }
 
+# phw_not_up LAB: fails, and names the labs that are up; an omitted --lab is a common mistake.
+phw_not_up() {
+    local others
+    others=$(phw_labs | paste -sd ' ')
+    phw_die "lab '$1' is not up (up.sh TOPOLOGY --lab $1)${others:+; running labs: $others (--lab NAME)}"
+}
+
 # Reads a lab's lab.env into PHW_LAB_*; fails with a message if the lab is not up.
 phw_open_lab() {
     local dir name value
     dir=$(phw_lab_dir "$1")
     if ! phw_has_run_dir || [[ ! -r $dir/lab.env || ! -r $dir/plan.tsv ]]; then
-        phw_lab_exists "$1" || phw_die "lab '$1' is not up (up.sh TOPOLOGY --lab $1)"
+        phw_lab_exists "$1" || phw_not_up "$1"
         ! phw_recorded "$dir/.up" >/dev/null || phw_die "lab '$1' is coming up"
         phw_die "lab '$1' is left behind: down.sh --lab $1"
     fi

@@ -8,7 +8,8 @@
 # lab does not exist.
 #
 # HEARD is the time since a data frame was last accepted, at the end where that is longer; an idle link has nothing to
-# send. RESENT counts resent packets (YARC) or sets (Aries), CHARGED bad copies charged to a lane; both ends together.
+# send. RESENT counts resent packets (YARC) or sets (Aries), CHARGED bad copies charged to a lane, IMPAIRED lost frames;
+# all of both ends together.
 # shellcheck source=lib.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
@@ -116,16 +117,21 @@ link_table='
         | if . == [] then "-" else max | if . < 10000 then "\(.) ms" else "\(. / 1000 | floor) s" end end;
     def rtt: [.a.status.rtt_ns?, .b.status.rtt_ns?] | map(values) | if . == [] then "-" else "\(max / 100 | round / 10) us" end;
     def state: if .up then "up" else "\(.a.status.state // "?")/\(.b.status.state // "?")" end;
+    # Equal impairments of both ends are one, with the sums of their numbers.
+    def sums: (map([scan("[0-9]+") | tonumber]) | transpose | map(add)) as $sums
+        | [.[0] | splits("[0-9]+")] | to_entries | map("\(.value)\($sums[.key] // "")") | add;
+    def impaired: [.impairment // {} | .[] | capture("^(?<what>[^(]*)(?<counts>.*)$")]
+        | if . == [] then "-" else group_by(.what) | map(.[0].what + (map(.counts) | sums)) | join("; ") end;
     def lanes: "\(.a.status.tx_lanes // "?")/\(.b.status.tx_lanes // "?")";
     "LINK\tFROM\tTO\tSTATE\tHEARD\tLANES\tROUND TRIP\tRESENT\tCHARGED\tIMPAIRED",
     (.links[] | [.id, "\(.a.node):\(.a.interface)", "\(.b.node):\(.b.interface)", state, heard, lanes, rtt, resent, charged,
-        (.impairment // {} | to_entries | .[0].value // "-")] | join("\t"))'
+        impaired] | join("\t"))'
 reasons='
     .links[] | (.a, .b) | select(.status.why? != null) | "  \(.node):\(.interface): \(.status.why)"'
 
 reports=()
 if [[ -n $labs ]]; then
-    phw_lab_exists "$labs" || phw_die "lab '$labs' is not up (up.sh TOPOLOGY --lab $labs)"
+    phw_lab_exists "$labs" || phw_not_up "$labs"
 else
     labs=$(phw_labs)
 fi

@@ -164,8 +164,8 @@ wireshark() {
     window=$(xdotool search --name 'blackwidow.pcapng' | tail -n 1)
     xdotool windowmove "$window" 0 0 windowsize "$window" 1280 800
     sleep 3
-    # The tree of the frame, all of it, scrolled to what its link control says.
-    xdotool mousemove 300 504 click 1 key shift+Right
+    # The last tree of the frame, all of it, scrolled to what its link control says.
+    xdotool mousemove 300 450 click 1 key End key shift+Right
     sleep 1
     xdotool mousemove 300 600 click --repeat 6 --delay 100 5
     sleep 2
@@ -269,7 +269,7 @@ def ladder(a, b, *lost):
         y = top + number * step
         forwards = interface.split(":", 1)[1].startswith(a + "->")
         x1, x2 = (left, right) if forwards else (right, left)
-        gone, again = frame in lost, "retry of" in info
+        gone, again = frame in lost, "resent]" in info
         colour = RED if gone else "#15803d" if again else INK
         y2 = y + 18
         if gone:

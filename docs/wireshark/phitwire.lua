@@ -357,12 +357,9 @@ local function show_link_control(tree, A)
   for vc, freed in ipairs(A.vc_acks or {}) do
     lcb:add(f.lcb__vc_ack, freed):set_text(format("VC ack %d: %s", vc - 1, int(freed))):set_generated()
   end
-  mark(lcb, "lcb__request", A.request or false)
-  mark(lcb, "lcb__probe", A.probe or false)
-  mark(lcb, "lcb__ack_only", A.ack_only or false)
+  -- Only where they are true: the name alone is a filter.
+  for _, name in ipairs({ "request", "probe", "ack_only", "late", "duplicate" }) do mark(lcb, "lcb__" .. name, A[name] or nil) end
   if A.missing_before then mark(lcb, "lcb__missing_before", u64(A.missing_before)) end
-  if A.late then mark(lcb, "lcb__late", true) end
-  if A.duplicate then mark(lcb, "lcb__duplicate", true) end
   if A.retries then
     local item = lcb:add(f.lcb__retry, true):set_generated()
     item:add_proto_expert_info(e.retry, format("%d of what this frame carries was sent before", A.retries))
@@ -450,7 +447,7 @@ local WIDE = { number = true, address = true }
 local SHOWN = {
   "number", "dest", "dest_name", "source", "source_name", "command", "opcode", "address", "size", "vc", "response", "id",
   "length", "status", "ok", "poisoned", "adaptive", "hashed", "source_routed", "non_minimal", "routing", "mdh", "key", "ssid",
-  "echo", "register", "crc", "retry", "incomplete",
+  "echo", "register", "crc", "incomplete",
 }
 
 local function packet_text(P)
@@ -471,6 +468,7 @@ local function show_packets(tree, tvb, A)
       local value = P[name]
       if value ~= nil then mark(sub, "packet__" .. name, WIDE[name] and u64(value) or value) end
     end
+    mark(sub, "packet__retry", P.retry or nil)
     if P.crc_status then mark(sub, "packet__crc__status", P.crc_status) end
     if P.data and #P.data > 0 then
       local data = ByteArray.new(P.data, true):tvb("Data of a packet")
@@ -492,7 +490,7 @@ local function summary(A)
   if A.ack_only then text = text:gsub("^%a+ ", "") end
   if A.request then text = text .. " [retry request]" end
   if A.probe then text = text .. " [probe]" end
-  if A.retries then text = text .. format(" [retry of %d]", A.retries) end
+  if A.retries then text = text .. format(" [%d resent]", A.retries) end
   for i, P in ipairs(A.packets) do
     if i > 3 then
       text = text .. format(" | and %d more", #A.packets - 3)

@@ -37,8 +37,8 @@ def slug(heading):
 
 
 def markdown(text):
-    """Anchors and links of a Markdown file."""
-    text = re.sub(r"^(`{3,}).*?^\1", "", text, flags=re.S | re.M)
+    """Anchors and links of a Markdown file, without those in comments, which nobody sees."""
+    text = re.sub(r"^(`{3,}).*?^\1|<!--.*?-->", "", text, flags=re.S | re.M)
     anchors = {slug(heading) for heading in re.findall(r"^#+ (.*)", text, re.M)}
     links = re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", text))
     return anchors, links

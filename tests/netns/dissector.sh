@@ -79,6 +79,20 @@ for name in blackwidow aries t3e; do
     check "$name: retries, new sessions and wrong checks are found by filters" found_by_filters "$name"
 done
 
+# Fields that are only there where they are true: their names find exactly the frames whose line says so.
+found_by_name() {
+    local counts resent
+    read -ra counts < <(each_counted "$CAPTURES/$1.pcapng" \
+        phitwire.lcb.request,phitwire.lcb.probe,phitwire.lcb.ack_only,phitwire.lcb.retry,phitwire.packet.retry)
+    said() { cut -f3 "$CAPTURES/$1.expected" | grep -cE "$2"; }
+    resent=$(said "$1" '[0-9] resent\]')
+    equal "${counts[*]:0:4}" "$(said "$1" '\[retry request\]') $(said "$1" '\[probe\]') $(said "$1" '^ack |no copy of the control word') $resent" \
+        && (( counts[4] > 0 && counts[4] <= resent ))
+}
+for name in blackwidow aries t3e; do
+    check "$name: requests, probes, link control alone and retries are found by the names of their fields" found_by_name "$name"
+done
+
 # Canary: a dissector that fails at long frames is noticed.
 mkdir "$T_SCRATCH/broken"
 cp -- "$WIRESHARK"/*.lua "$T_SCRATCH/broken"

@@ -97,12 +97,20 @@ printf '%0121d\n' 0 >"$T_SCRATCH/wide.md"
 check_fails "a line of 121 columns is reported" '121 columns' wide "$T_SCRATCH/wide.md"
 check "no line of the README and the guide is longer than 120 columns" wide "${texts[@]/#/$PHW_ROOT/}"
 
+# The reference is made by the build.
+mkdir "$T_SCRATCH/clone"
+cp -r -- "$PHW_ROOT"/{README.md,docs} "$T_SCRATCH/clone"
+rm -rf -- "$T_SCRATCH/clone/docs/guide/src/reference"
+mapfile -t sources < <(find "$T_SCRATCH/clone" -name '*.md')
+check "all links of a fresh clone lead somewhere" python3 "$tools/links.py" "${sources[@]}"
+
 status=0
 "$PHW_ROOT/docs/guide/build.sh" --output "$book" >"$T_SCRATCH/build.log" 2>&1 || status=$?
 case $status in
     0) ok "the guide is built"
-       mapfile -t sources < <(find "$src" -name '*.md')
-       check "all links of the sources lead somewhere" python3 "$tools/links.py" "${sources[@]}" "$PHW_ROOT/README.md"
+       mapfile -t sources < <(find "$src/reference" -name '*.md')
+       check "all links of the reference lead somewhere" python3 "$tools/links.py" "${sources[@]}"
+       check "the reference is in the contents of the book" grep -q 'reference/counters.html' "$book/introduction.html"
        check "all links of the book lead somewhere" python3 "$tools/links.py" "$book" ;;
     *) not_ok "the guide is built" "status $status"
        tail -n 20 "$T_SCRATCH/build.log" | detail ;;

@@ -22,9 +22,30 @@ fi
 check "status.sh shows it" bash -c '"$1/status.sh" --lab "$2" | grep -c "loss 3%" | grep -qx 10' bash "$PHW_SCRIPTS" "$LAB"
 rate_case "exactly once under loss" 1000 --seconds 2
 check "about 3 % of the frames were lost (was $($share) per mille)" between "$($share)" 20 40
+total() { awk '{ n += $1 } END { print n + 0 }'; }
+ends_lost() { "$impair" --lab "$LAB" r1-0-r1-1 show | sed -nE 's/.*\((.* passed, )?([0-9]+) (frames )?lost\)$/\2/p' | total; }
+links_lost() { "$PHW_SCRIPTS/status.sh" --lab "$LAB" | sed -nE '/r1-1:p3[23] /s/.*[( ]([0-9]+) (frames )?lost\)$/\1/p' | total; }
+# Links at rest lose a frame now and then, too.
+agrees() {
+    local before shown
+    before=$(ends_lost) shown=$(links_lost)
+    (( before > 0 )) && between "$shown" "$before" "$(ends_lost)"
+}
+check "status.sh shows the frames that both ends of a link lost" agrees
 check "packets were resent" bash -c "(( $(field "$T_SCRATCH/rate.json" retransmitted_packets) > 0 ))"
 check "clear removes it" bash -c '"$1" --lab "$2" all clear && ! "$1" --lab "$2" all show | grep -v clear' bash "$impair" "$LAB"
 rate_case "exactly once without loss" 1000 --seconds 0.5
+
+# Words are checked before anything changes, also without netem in the kernel.
+t_impair r1-0-r1-1 loss 2%
+for typo in "lose 3%|loss 3%" "3%|loss 3%" "loss=3%|loss 3%" "loss 3 %|loss 3%" "dealy 2ms|delay 2ms" "corupt 1% loss 3%|corrupt 1% loss 3%"; do
+    # shellcheck disable=SC2086  # words
+    check_fails "\`${typo%|*}\` is refused, with a better one" "did you mean '${typo#*|}'" "$impair" --lab "$LAB" all ${typo%|*}
+done
+check_fails "\`delay two\` is refused" "tc rejected 'netem delay two': .*--help" "$impair" --lab "$LAB" all delay two
+check "the earlier impairment stays" bash -c '"$1" --lab "$2" all show | grep -c "loss 2%" | grep -qx 4' bash "$impair" "$LAB"
+check "loss 3 is accepted" t_impair r1-0-r1-1 loss 3
+check "and is 3 %, as for tc" bash -c '"$1" --lab "$2" r1-0-r1-1 show | grep -c "loss 3%" | grep -qx 4' bash "$impair" "$LAB"
 
 if (( netem )); then
     check "delay works" t_impair all delay 2ms loss 5%

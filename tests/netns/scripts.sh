@@ -20,6 +20,8 @@ first=$LAB
 check "status.sh is content" "$status" --lab "$first"
 check "status.sh --json gives every link up" bash -c '"$1" --lab "$2" --json | jq -e ".[0].up and (.[0].links | length > 0)"' \
     bash "$status" "$first"
+check_fails "a command for a lab that is not up names those that are" "'none_$$' is not up .*running labs: .*$first" \
+    "$impair" --lab "none_$$" all clear
 check_fails "a lab cannot come up twice" "is up already" "$up" quickstart --lab "$first"
 check_fails "impair.sh names an unknown link" "no link 'nosuch'" "$impair" --lab "$first" nosuch clear
 check_fails "a time beyond the clock's range is rejected" "--timeout 10000000000000000000 is too large" \
