@@ -15,6 +15,8 @@ pub trait Simulated: CycleModel<Topology: Describe> {
     const OPTIONS: &'static [OptionSpec] = &[];
     /// Options that also apply to runs of NICs.
     const NIC_OPTIONS: &'static [&'static str] = &[];
+    /// Options of other machines that this one cannot have, each with what its networks do instead.
+    const ABSENT: &'static [(&'static str, &'static str)] = &[];
 
     /// The choices in `given`: one, or several to compare.
     ///
@@ -49,6 +51,8 @@ pub struct Simulation {
     pub options: &'static [OptionSpec],
     /// Options that also apply to runs of NICs.
     pub nic_options: &'static [&'static str],
+    /// Options of other machines that this one cannot have, each with what its networks do instead.
+    pub absent: &'static [(&'static str, &'static str)],
     /// Default size of a message in bytes.
     pub message_bytes: u8,
     pub max_message_bytes: u8,
@@ -73,6 +77,7 @@ impl Simulation {
             options: M::OPTIONS,
             nic_options: M::NIC_OPTIONS,
             message_bytes: M::MESSAGE_BYTES,
+            absent: M::ABSENT,
             max_message_bytes: M::MAX_MESSAGE_BYTES,
             cycle: M::CYCLE,
             has_direct_links: M::Direct::EXISTS,
@@ -81,6 +86,7 @@ impl Simulation {
             is_of: |network| network.of_machine::<M::Topology>().is_some(),
             choose: |given| {
                 let chosen = M::choose(given)?.into_iter();
+                given.check(M::OPTIONS)?;
                 Ok(chosen
                     .map(|one| Box::new(one) as Box<dyn Simulator>)
                     .collect())
