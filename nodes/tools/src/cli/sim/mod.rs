@@ -62,11 +62,11 @@ pub struct SimArgs {
     /// replace those of the file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Traffic pattern: uniform, bit-complement, transpose, bit-reverse, shuffle, permutation,
-    /// tornado, neighbour, diagonal, asymmetric, hotspot[:TARGET,...[:PERCENT]], row-adversary,
-    /// group-adversarial; or by coordinates, on networks that are grids: grid-transpose,
-    /// grid-reversal, grid-rotation, grid-complement, grid-tornado, grid-opposite,
-    /// grid-bit-reverse, grid-shuffle
+    /// Traffic pattern. On all networks: uniform, bit-complement, transpose, bit-reverse, shuffle,
+    /// permutation, tornado, neighbour, diagonal, asymmetric, hotspot[:TARGET,...[:PERCENT]]. On
+    /// BlackWidow networks also row-adversary; on Aries networks also group-adversarial; on T3E
+    /// networks also patterns by coordinates: grid-transpose, grid-reversal, grid-rotation,
+    /// grid-complement, grid-tornado, grid-opposite, grid-bit-reverse, grid-shuffle
     #[arg(long, default_value = "uniform", value_parser = parse_pattern)]
     traffic: Pattern,
     /// Only the first N processors send and receive [default: all]
