@@ -281,6 +281,20 @@ fn of_machines(generator: &mut SchemaGenerator) -> Schema {
 /// The JSON key for the share of other paths.
 pub(super) fn share_key(other: &str) -> String {
     format!("{}_share", other.replace('-', "_"))
+/// The keys for the shares of other paths on all machines.
+pub(super) fn share_keys() -> Vec<String> {
+    let simulations = machines().machines().iter();
+    let simulations = simulations.filter_map(|machine| machine.simulation);
+    let others = simulations.map(|machine| machine.other_ways);
+    let mut keys: Vec<String> = Vec::new();
+    for key in others.filter(|other| !other.is_empty()).map(share_key) {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    keys
+}
+
 }
 
 impl Point {

@@ -115,7 +115,10 @@ pub(super) fn write(args: &SimArgs, network: &dyn Network, all: &[Measured]) -> 
         hgrm::write(file, rows, 1.0).map_err(|(file, error)| cannot_write(&file, error))?;
     }
     if let Some(file) = &args.csv {
-        let command = |of: &Measured, seed| args.given.command(args, of, seed);
+        let command = |of: &Measured, seed| {
+            let arguments = args.given.command(args, of, seed);
+            format!("phitwire sim {arguments}")
+        };
         write(file, sweep::csv(&setting, all, command))?;
     }
     if let Some(file) = &args.plot {
