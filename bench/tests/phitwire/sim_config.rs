@@ -204,6 +204,10 @@ fn what_conflicts_between_file_and_command_line_is_refused() {
 fn no_output_overwrites_what_the_run_reads() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = written(folder.path(), "topology = \"aries-pair\"\nload = 0.1");
+    // A picture has to be called one.
+    let renamed = file.with_extension("svg");
+    fs::rename(&file, &renamed).expect("there is room");
+    let file = renamed;
     for option in ["csv", "plot", "hgrm", "record", "perfetto"] {
         let words = format!("--config {0} --{option} {0}", file.display());
         let output = sim(&words);

@@ -131,7 +131,7 @@ pub struct SimArgs {
     #[command(flatten)]
     record: RecordOptions,
     /// Plot latency and accepted load against offered load
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", value_parser = files::picture())]
     plot: Option<PathBuf>,
     /// Write the latencies in HdrHistogram's text format, in cycles; for several points one file
     /// each, with the load in its name
@@ -325,6 +325,7 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     files::write(args, network, &all)?;
     for measured in &all {
         let mut late: Vec<_> = measured.reports().flat_map(|r| &r.late_faults).collect();
+    args.record.tell();
         late.sort_unstable();
         late.dedup();
         for fault in late {
