@@ -62,7 +62,8 @@ pub struct Simulation {
     pub has_direct_links: bool,
     /// Schema of [`Simulator::about`].
     pub about: fn(&mut SchemaGenerator) -> Schema,
-    /// Name in reports for routes other than the preferred one: see [`CycleModel::OTHER_WAYS`].
+    /// Name in reports for routes other than the preferred one, empty if routers do not choose: see
+    /// [`CycleModel::OTHER_WAYS`].
     pub other_ways: &'static str,
     /// Whether a network belongs to this machine.
     pub is_of: fn(&dyn Network) -> bool,
@@ -76,8 +77,8 @@ impl Simulation {
             machine: M::MACHINE,
             options: M::OPTIONS,
             nic_options: M::NIC_OPTIONS,
-            message_bytes: M::MESSAGE_BYTES,
             absent: M::ABSENT,
+            message_bytes: M::MESSAGE_BYTES,
             max_message_bytes: M::MAX_MESSAGE_BYTES,
             cycle: M::CYCLE,
             has_direct_links: M::Direct::EXISTS,
@@ -85,8 +86,8 @@ impl Simulation {
             other_ways: M::OTHER_WAYS,
             is_of: |network| network.of_machine::<M::Topology>().is_some(),
             choose: |given| {
-                let chosen = M::choose(given)?.into_iter();
                 given.check(M::OPTIONS)?;
+                let chosen = M::choose(given)?.into_iter();
                 Ok(chosen
                     .map(|one| Box::new(one) as Box<dyn Simulator>)
                     .collect())

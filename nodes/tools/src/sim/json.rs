@@ -263,9 +263,12 @@ fn of_machines(generator: &mut SchemaGenerator) -> Schema {
             own.into_iter().for_each(|(key, schema)| add(key, schema));
         }
         let other = machine.other_ways;
-        let about = format!("Share of router decisions that are {other}, where routers choose.");
-        let share = json_schema!({ "type": "number", "description": about });
-        add(share_key(other), share.to_value());
+        if !other.is_empty() {
+            let about =
+                format!("Share of router decisions that are {other}, where routers choose.");
+            let share = json_schema!({ "type": "number", "description": about });
+            add(share_key(other), share.to_value());
+        }
     }
     let properties = forms.into_iter().map(|(key, mut forms)| {
         let schema = match forms.pop() {
@@ -278,9 +281,6 @@ fn of_machines(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "properties": properties })
 }
 
-/// The JSON key for the share of other paths.
-pub(super) fn share_key(other: &str) -> String {
-    format!("{}_share", other.replace('-', "_"))
 /// The keys for the shares of other paths on all machines.
 pub(super) fn share_keys() -> Vec<String> {
     let simulations = machines().machines().iter();
@@ -295,6 +295,9 @@ pub(super) fn share_keys() -> Vec<String> {
     keys
 }
 
+/// The JSON key for the share of other paths.
+pub(super) fn share_key(other: &str) -> String {
+    format!("{}_share", other.replace('-', "_"))
 }
 
 impl Point {

@@ -40,6 +40,7 @@ use super::sim_record::RecordOptions;
 use super::sim_trace::SimTraceArgs;
 use crate::sim::json::{self, Common};
 use crate::sim::{Measured, measure, output};
+use crate::trace::Trace;
 
 /// Longest phase, in cycles: 20 minutes of virtual time.
 const MOST_CYCLES: u64 = 1_000_000_000_000;
@@ -257,9 +258,10 @@ impl SimArgs {
     }
 
     /// The lines above a table of points.
-    fn heading(&self) -> String {
+    fn heading(&self, machine: &Simulation) -> String {
         let broken = self.fault.iter().map(|fault| format!("with {fault}\n"));
-        format!("{}{}\n", broken.collect::<String>(), output::HEADING)
+        let heading = output::heading(machine.other_ways);
+        format!("{}{heading}\n", broken.collect::<String>())
     }
 
     /// The part of the output that all loads share.
@@ -323,9 +325,9 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
         capture::finish(&capture)?;
     }
     files::write(args, network, &all)?;
+    args.record.tell();
     for measured in &all {
         let mut late: Vec<_> = measured.reports().flat_map(|r| &r.late_faults).collect();
-    args.record.tell();
         late.sort_unstable();
         late.dedup();
         for fault in late {
@@ -358,9 +360,8 @@ fn points(
 ) -> miette::Result<Option<Vec<Measured>>> {
     let people = !args.json;
     let wanted = |read: bool| read || files::are_left(args) || args.capture.is_some();
-    if people && !wanted(say(&args.heading())?) {
-        return Ok(None);
-    }
+    // Printed once the network is built, so that the reason why it cannot be built stands alone.
+    let mut above = args.heading(machine);
     let mut all: Vec<Measured> = Vec::new();
     let mut printed_points = Vec::new();
     let number = chosen.len() * args.load.all.len();
@@ -372,11 +373,7 @@ fn points(
         let common = args.common(network, machine, one);
         let config = args.config(machine, Load::FULL);
         let bound = one.bound(network, &config).into_diagnostic()?;
-        if let Some(name) = one.name().filter(|_| people)
-            && !wanted(shown.aside(|| say(&format!("{name}\n")))?)
-        {
-            return Ok(None);
-        }
+        above.extend(one.name().map(|name| format!("{name}\n")));
         for &load in &args.load.all {
             let config = Config {
                 traced,
@@ -390,7 +387,14 @@ fn points(
             };
             let point = Point::new(&shown, (all.len() + 1, number), one.name(), load);
             point.building();
-            let show = |seed, progress| point.show(seed, progress);
+            let mut read = Ok(true);
+            let show = |seed, progress| {
+                let text = std::mem::take(&mut above);
+                if people && !text.is_empty() {
+                    read = shown.aside(|| say(&text));
+                }
+                point.show(seed, progress);
+            };
             let by = (one, machine.cycle);
             let record = args.record.begin(network, links.0)?;
             let measured = measure(
@@ -405,6 +409,9 @@ fn points(
             )
             .into_diagnostic()?;
             args.record.end(record)?;
+            if !wanted(read?) {
+                return Ok(None);
+            }
             let measured = Measured { bound, ..measured };
             let found = measured.found.as_ref();
             traces.extend(args.traced.traces(network, machine.cycle, found)?);
@@ -419,29 +426,33 @@ fn points(
         }
     }
     drop(shown);
-    let mut rest = String::new();
-    if people {
-        rest.extend(all.iter().filter_map(output::warning));
-    }
-    if people && !args.load.is_sweep {
-        for measured in &all {
-            rest.push_str(&format!("\n{}", output::details(measured)));
-        }
-    }
-    if people {
-        rest.push_str(&args.traced.text(&traces));
-    }
-    if args.json {
-        let is_one = number == 1 && !args.load.is_sweep;
-        let printed = match printed_points.pop() {
-            Some(point) if is_one => json::Points::One(Box::new(point)),
-            last => json::Points::Several(printed_points.into_iter().chain(last).collect()),
-        };
-        rest.push_str(&super::json(&printed)?);
-    }
+    let rest = match people {
+        true => below(args, &all, &traces),
+        false => printed(printed_points, number == 1 && !args.load.is_sweep)?,
+    };
     // Print after all other work, so that a closed reader interrupts nothing else.
     say(&rest)?;
     Ok(Some(all))
+}
+
+/// The lines below a table of points.
+fn below(args: &SimArgs, all: &[Measured], traces: &[Trace]) -> String {
+    let mut text: String = all.iter().filter_map(output::warning).collect();
+    match args.load.is_sweep {
+        true => text.push_str(&output::summary(all)),
+        false => text.extend(all.iter().map(|one| format!("\n{}", output::details(one)))),
+    }
+    text.push_str(&args.traced.text(traces));
+    text
+}
+
+/// The points as JSON: an object for a single one, otherwise an array.
+fn printed(mut points: Vec<json::Point>, is_one: bool) -> miette::Result<String> {
+    let points = match points.pop() {
+        Some(point) if is_one => json::Points::One(Box::new(point)),
+        last => json::Points::Several(points.into_iter().chain(last).collect()),
+    };
+    super::json(&points)
 }
 
 /// Prints to standard output. Returns whether its reader, such as `head`, is still there.
