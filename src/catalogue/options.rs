@@ -76,6 +76,23 @@ impl OptionSpec {
             ..self
         }
     }
+
+    /// Checks a value, as a parser for this option alone would.
+    ///
+    /// # Errors
+    /// Why the value is invalid.
+    pub fn accept(&self, value: &str) -> Result<(), String> {
+        match self.kind {
+            Kind::Words(words) if !words.contains(&value) => {
+                Err(format!("expected one of {}", words.join(", ")))
+            }
+            Kind::Number(from, to) if !value.parse().is_ok_and(|n| (from..=to).contains(&n)) => {
+                Err(format!("expected a number from {from} to {to}"))
+            }
+            Kind::Words(_) | Kind::Number(..) => Ok(()),
+            Kind::Text => self.check.map_or(Ok(()), |check| check(value)),
+        }
+    }
 }
 
 /// Checks that a value parses as a `T`.
@@ -137,6 +154,29 @@ impl Given {
     pub fn all(&self, name: &str) -> &[String] {
         let found = self.0.iter().find(|(given, _)| *given == name);
         found.map_or(&[], |(_, values)| values)
+    }
+
+    /// Checks the values of these options. The parser of a command checks an option of several
+    /// machines only as far as the machines agree.
+    ///
+    /// # Errors
+    /// The first value that its option does not accept.
+    pub fn check(&self, specs: &[OptionSpec]) -> Result<(), OptionError> {
+        for spec in specs {
+            let values = self.all(spec.name);
+            for (at, value) in values.iter().enumerate() {
+                let fits = match at < spec.values {
+                    true => spec.accept(value),
+                    false => Err(format!("expected at most {} values", spec.values)),
+                };
+                fits.map_err(|reason| OptionError {
+                    name: spec.name,
+                    value: value.clone(),
+                    reason,
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// The parsed value of an option.
@@ -204,5 +244,40 @@ mod tests {
         let error = given.get::<u32>("seed").unwrap_err();
         assert_eq!(error.to_string(), "--seed x: invalid digit found in string");
         assert_eq!(given.names().collect::<Vec<_>>(), ["metres", "seed"]);
+    }
+
+    #[test]
+    fn values_are_checked_against_their_option() {
+        const SPECS: &[OptionSpec] = &[
+            OptionSpec::new("mode", "MODE", Kind::Words(&["slow", "fast"]), "how").up_to(2),
+            OptionSpec::new("depth", "N", Kind::Number(1, 64), "slots of a queue"),
+            OptionSpec::new("share", "F", Kind::Text, "a share").checked(readable::<f32>),
+        ];
+        for (name, values, said) in [
+            ("mode", "slow,fast", None),
+            (
+                "mode",
+                "fsat",
+                Some("--mode fsat: expected one of slow, fast"),
+            ),
+            (
+                "mode",
+                "slow,fast,slow",
+                Some("--mode slow: expected at most 2 values"),
+            ),
+            ("depth", "64", None),
+            (
+                "depth",
+                "65",
+                Some("--depth 65: expected a number from 1 to 64"),
+            ),
+            ("share", "0.5", None),
+            ("share", "half", Some("--share half: invalid float literal")),
+        ] {
+            let mut given = Given::default();
+            given.add(name, values.split(',').map(str::to_owned).collect());
+            let error = given.check(SPECS).err().map(|error| error.to_string());
+            assert_eq!(error.as_deref(), said);
+        }
     }
 }

@@ -15,6 +15,8 @@ pub trait Simulated: CycleModel<Topology: Describe> {
     const OPTIONS: &'static [OptionSpec] = &[];
     /// Options that also apply to runs of NICs.
     const NIC_OPTIONS: &'static [&'static str] = &[];
+    /// Options of other machines that this one cannot have, each with what its networks do instead.
+    const ABSENT: &'static [(&'static str, &'static str)] = &[];
 
     /// The choices in `given`: one, or several to compare.
     ///
@@ -49,6 +51,8 @@ pub struct Simulation {
     pub options: &'static [OptionSpec],
     /// Options that also apply to runs of NICs.
     pub nic_options: &'static [&'static str],
+    /// Options of other machines that this one cannot have, each with what its networks do instead.
+    pub absent: &'static [(&'static str, &'static str)],
     /// Default size of a message in bytes.
     pub message_bytes: u8,
     pub max_message_bytes: u8,
@@ -58,7 +62,8 @@ pub struct Simulation {
     pub has_direct_links: bool,
     /// Schema of [`Simulator::about`].
     pub about: fn(&mut SchemaGenerator) -> Schema,
-    /// Name in reports for routes other than the preferred one: see [`CycleModel::OTHER_WAYS`].
+    /// Name in reports for routes other than the preferred one, empty if routers do not choose: see
+    /// [`CycleModel::OTHER_WAYS`].
     pub other_ways: &'static str,
     /// Whether a network belongs to this machine.
     pub is_of: fn(&dyn Network) -> bool,
@@ -72,6 +77,7 @@ impl Simulation {
             machine: M::MACHINE,
             options: M::OPTIONS,
             nic_options: M::NIC_OPTIONS,
+            absent: M::ABSENT,
             message_bytes: M::MESSAGE_BYTES,
             max_message_bytes: M::MAX_MESSAGE_BYTES,
             cycle: M::CYCLE,
@@ -80,6 +86,7 @@ impl Simulation {
             other_ways: M::OTHER_WAYS,
             is_of: |network| network.of_machine::<M::Topology>().is_some(),
             choose: |given| {
+                given.check(M::OPTIONS)?;
                 let chosen = M::choose(given)?.into_iter();
                 Ok(chosen
                     .map(|one| Box::new(one) as Box<dyn Simulator>)

@@ -1,5 +1,6 @@
 //! `phitwire sim` as called by users.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
@@ -361,7 +362,33 @@ fn what_cannot_be_done_is_said() {
         ("r1-32 --participants 33", "33 participants requested"),
         ("r1-32 --warmup 18446744073709551615", "not in 0..="),
         ("r1-32 --drain 18446744073709551615", "not in 0..="),
-        ("r1-32 --routing minimal", "applies only to Aries networks"),
+        (
+            "r1-32 --routing minimal",
+            "applies only to Aries and T3E networks|route requests deterministically and replies",
+        ),
+        (
+            "t3e-2x2x2 --routing adaptve",
+            "expected one of deterministic, adaptive; did you mean `adaptive`?",
+        ),
+        (
+            "t3e-2x2x2 --routing valiant",
+            "--routing valiant: expected one of deterministic, adaptive",
+        ),
+        (
+            "t3e-2x2x2 --routing adaptive,adaptive,adaptive",
+            "at most 2",
+        ),
+        ("aries-pair --routing minmal", "did you mean `minimal`?"),
+        (
+            "t3e-2x2x2 --traffic group-adversarial",
+            "needs routers in groups; this network accepts uniform, bit-complement,",
+        ),
+        (
+            "aries-3x4 --traffic grid-tornado",
+            "neighbour, diagonal, asymmetric, hotspot, group-",
+        ),
+        ("r1-32 --load 0.1:0.9:0.1", "or FROM..TO:STEP"),
+        ("r1-32 --plot curve.png", "specify a file that ends in .svg"),
         ("r1-32 --metres 1,2,3", "applies only to Aries networks"),
         ("r1-32 --grain packet", "before the packet is complete"),
         ("r1-32 --link-cycles 65", "65 is not in 1..=64"),
@@ -377,9 +404,81 @@ fn what_cannot_be_done_is_said() {
     ] {
         let output = sim(words);
         assert!(!output.status.success(), "{words}");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains(reason), "{words}: {said}");
+        let said = String::from_utf8_lossy(&output.stderr).replace('│', " ");
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        for reason in reason.split('|') {
+            assert!(said.contains(reason), "{words}: {said}");
+        }
+        let table = String::from_utf8_lossy(&output.stdout);
+        assert!(table.is_empty(), "{words}: {table}");
     }
+}
+
+#[test]
+fn words_of_each_machine_are_in_the_help() {
+    let help = String::from_utf8_lossy(&sim("--help").stdout).into_owned();
+    for said in [
+        "[possible values: deterministic, adaptive]",
+        "[possible values: adaptive0, adaptive1,",
+        "on Aries networks also group-adversarial",
+    ] {
+        assert!(help.contains(said), "{said}: {help}");
+    }
+}
+
+#[test]
+fn a_sweep_ends_with_the_best_of_each_mode() {
+    let modes = "--routing minimal,valiant --load 0.1..0.5:0.2";
+    let words = "aries-9x1x4x2 --traffic group-adversarial --warmup 2000 --measure 4000";
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let table = scratch.path().join("table.csv");
+    let output = sim(&format!("{words} {modes} --csv {}", table.display()));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let written = format!("written: {}\n", table.display());
+    assert!(String::from_utf8_lossy(&output.stderr).contains(&written));
+    let heading = text.lines().nth(1).expect("two lines");
+    assert!(heading.ends_with("Jain's index, name; non-minimal share"));
+    let rows = std::fs::read(&table).expect("the table");
+    let mut rows = csv::Reader::from_reader(&rows[..]);
+    let rows: Vec<BTreeMap<String, String>> =
+        rows.deserialize().map(|row| row.expect("a row")).collect();
+    let number = |row: &BTreeMap<String, String>, name: &str| -> f64 {
+        row[name].parse().expect("a number")
+    };
+    for mode in ["minimal", "valiant"] {
+        let own = || rows.iter().filter(|row| row["routing"] == mode);
+        let steady = own().filter(|row| row["state"] == "steady");
+        let steady = steady.map(|row| &*row["load"]).next_back().expect("0.1");
+        let accepted = |row: &&BTreeMap<String, String>| number(row, "accepted_load");
+        let best = own().max_by(|a, b| accepted(a).total_cmp(&accepted(b)));
+        let best = best.expect("three points");
+        let said = format!(
+            "\n{mode}: highest steady load {steady}; highest accepted load {:.4} ({:.3} GB/s of \
+             messages each), at load {}: least served source {:.4} of {:.4}, Jain's index {:.4}, {}\n",
+            accepted(&best),
+            number(best, "accepted_gbytes_per_second"),
+            best["load"],
+            number(best, "least_served"),
+            number(best, "least_offered"),
+            number(best, "jain"),
+            best["least_source"]
+        );
+        assert!(text.contains(&said), "{said}: {text}");
+    }
+    // Rows of different machines have the same columns.
+    let other = scratch.path().join("other.csv");
+    let words = "t3e-2x2x2 --load 0.1 --warmup 30 --measure 300";
+    assert!(
+        sim(&format!("{words} --csv {}", other.display()))
+            .status
+            .success()
+    );
+    let mut both = std::fs::read(&table).expect("the table");
+    both.extend(std::fs::read(&other).expect("the table"));
+    std::fs::write(&table, both).expect("there is room");
+    let mut plot = Command::new(env!("CARGO_BIN_EXE_phitwire"));
+    let plotted = plot.arg("plot").arg(&table).output().expect("it runs");
+    assert!(plotted.status.success(), "{plotted:?}");
 }
 
 #[test]

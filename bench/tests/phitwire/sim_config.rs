@@ -169,6 +169,19 @@ fn mistakes_are_shown_where_they_are() {
 }
 
 #[test]
+fn a_word_that_only_another_machine_has_is_refused_from_a_file_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = written(folder.path(), "routing = [\"adaptive0\"]");
+    let output = sim(&format!("t3e-2x2x2 --config {}", file.display()));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(
+        told.contains("expected one of deterministic, adaptive"),
+        "{told}"
+    );
+}
+
+#[test]
 fn what_conflicts_between_file_and_command_line_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = written(folder.path(), "load = 0.3");
@@ -191,6 +204,10 @@ fn what_conflicts_between_file_and_command_line_is_refused() {
 fn no_output_overwrites_what_the_run_reads() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = written(folder.path(), "topology = \"aries-pair\"\nload = 0.1");
+    // A picture has to be called one.
+    let renamed = file.with_extension("svg");
+    fs::rename(&file, &renamed).expect("there is room");
+    let file = renamed;
     for option in ["csv", "plot", "hgrm", "record", "perfetto"] {
         let words = format!("--config {0} --{option} {0}", file.display());
         let output = sim(&words);

@@ -71,8 +71,8 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     const BIRTH_BITS: u32;
     /// Names in reports of the stages of [`ChipView`], at most three.
     const STAGES: &'static [&'static str] = &["input queues", "row buffers", "column buffers"];
-    /// Name in reports of the other choices in `ChipView::choices`.
-    const OTHER_WAYS: &'static str = "non-minimal";
+    /// Name in reports of the other choices in `ChipView::choices`; empty if routers count none.
+    const OTHER_WAYS: &'static str = "";
 
     /// Describes the options, for people and programs that read results.
     fn about(options: &Self::Options) -> Self::About;

@@ -34,6 +34,19 @@ impl Pattern {
     pub const fn names() -> &'static [&'static str] {
         &NAMES
     }
+
+    /// The error for a network that does not have this pattern.
+    fn elsewhere(&self) -> PatternError {
+        PatternError::Elsewhere {
+            pattern: self.to_string(),
+            need: match self {
+                Self::RowAdversary => "routers with rows and columns of tiles",
+                Self::Grid(_) => "processors in a grid",
+                _ => "routers in groups",
+            },
+            accepted: String::new(),
+        }
+    }
 }
 
 impl Default for Pattern {
@@ -61,8 +74,14 @@ pub enum PatternError {
     /// Lists of destinations work only in live runs.
     #[error("a list of destinations cannot be used as a pattern for all processors")]
     List,
-    #[error("pattern `{0}` belongs to networks of another machine")]
-    Elsewhere(String),
+    /// The network lacks what the pattern needs, or its model does not provide it.
+    #[error("pattern `{pattern}` needs {need}; this network accepts {accepted}")]
+    Elsewhere {
+        pattern: String,
+        need: &'static str,
+        /// Names of the patterns that suit the network and its participants.
+        accepted: String,
+    },
     #[error("pattern `{pattern}` needs {need}, but the grid is {size}")]
     Grid {
         pattern: &'static str,
@@ -218,7 +237,32 @@ impl Destinations {
         traffic: &Traffic,
         population: Population<'_>,
         seed: u64,
-        special: impl FnOnce(&Pattern, u32) -> Option<Rule>,
+        special: impl Fn(&Pattern, u32) -> Option<Rule>,
+    ) -> Result<Self, ConfigError> {
+        let make = |traffic: &Traffic| Self::of(traffic, population, seed, &special);
+        let mut made = make(traffic);
+        if let Err(ConfigError::Pattern(PatternError::Elsewhere { accepted, .. })) = &mut made {
+            let suits = |name: &&str| {
+                let pattern = name.parse();
+                pattern.is_ok_and(|pattern| {
+                    let traffic = Traffic {
+                        pattern,
+                        ..traffic.clone()
+                    };
+                    make(&traffic).is_ok()
+                })
+            };
+            let names: Vec<_> = NAMES.into_iter().filter(suits).collect();
+            *accepted = names.join(", ");
+        }
+        made
+    }
+
+    fn of(
+        traffic: &Traffic,
+        population: Population<'_>,
+        seed: u64,
+        special: &impl Fn(&Pattern, u32) -> Option<Rule>,
     ) -> Result<Self, ConfigError> {
         let processors = population.numbers.len();
         if processors == 0 {
@@ -233,12 +277,11 @@ impl Destinations {
             Pattern::Diagonal => Rule::Diagonal,
             Pattern::Asymmetric => Rule::Asymmetric,
             Pattern::RowAdversary | Pattern::Common(nic::TrafficPattern::GroupAdversarial) => {
-                special(pattern, n as u32)
-                    .ok_or_else(|| PatternError::Elsewhere(pattern.to_string()))?
+                special(pattern, n as u32).ok_or_else(|| pattern.elsewhere())?
             }
             Pattern::Grid(of) => {
                 let grid = population.grid;
-                let grid = grid.ok_or_else(|| PatternError::Elsewhere(pattern.to_string()))?;
+                let grid = grid.ok_or_else(|| pattern.elsewhere())?;
                 grid.rule(*of, n, population.slices)?
             }
             Pattern::Common(nic::TrafficPattern::Uniform) => Rule::Uniform,

@@ -26,6 +26,7 @@ use super::witness::{Found, Witness};
 use crate::link::impair::Netem;
 use crate::net::End;
 use crate::sim::tap::Tap;
+use crate::time::Duration;
 use account::Account;
 
 /// Cycles between two checks on the progress of a phase.
@@ -38,8 +39,8 @@ const MAX_INTERVAL_CYCLES: u64 = 10_000;
 const SAME: f64 = 0.03;
 /// Consecutive intervals that must agree (BookSim's number).
 const SAME_INTERVALS: u32 = 3;
-/// Cycles that encoded links may take to come up: one second if a cycle takes 1.25 ns.
-const BRING_UP_CYCLES: u64 = 800_000_000;
+/// Virtual time in which encoded links must come up.
+const BRING_UP: Duration = Duration::from_ms(1_000);
 /// Cycles that packets may still take over encoded links after the sources have stopped: retry
 /// timeouts far exceed the time to cross the network.
 const ENCODED_REST_CYCLES: u64 = 800_000_000;
@@ -213,7 +214,8 @@ impl<M: CycleModel> Simulation<M> {
         }
         let network = M::build_encoded(topology, config, options, netem, partitions)?;
         let mut simulation = Self::of(network, config, true, assembly);
-        let up = simulation.phase(executor, BRING_UP_CYCLES, BATCH_CYCLES, |run, _| {
+        let limit = BRING_UP.as_ps() / M::CYCLE.as_ps();
+        let up = simulation.phase(executor, limit, BATCH_CYCLES, |run, _| {
             all_up(&mut run.ends().encoded)
         })?;
         if !up {

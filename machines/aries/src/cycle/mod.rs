@@ -95,6 +95,7 @@ impl CycleModel for Aries {
     const MAX_MESSAGE_BYTES: u8 = 64;
     const MESSAGE_BYTES: u8 = 64;
     const BIRTH_BITS: u32 = 48;
+    const OTHER_WAYS: &'static str = "non-minimal";
 
     fn about(options: &AriesOptions) -> options::About {
         options.about()

@@ -62,6 +62,10 @@ impl Simulated for BlackWidow {
     ];
 
     const NIC_OPTIONS: &'static [&'static str] = &["link-cycles"];
+    const ABSENT: &'static [(&'static str, &'static str)] = &[(
+        "routing",
+        "route requests deterministically and replies adaptively",
+    )];
 
     fn choose(given: &Given) -> Result<Vec<Chosen<Self>>, ChoiceError> {
         if given.all("grain").iter().any(|grain| grain == "packet") {

@@ -63,7 +63,13 @@ fn what_does_not_suit_is_refused() {
     assert!(refuse("transpose").to_string().contains("power of four"));
     for elsewhere in ["group-adversarial", "grid-rotation"] {
         let said = refuse(elsewhere).to_string();
-        assert!(said.contains("another machine"), "{said}");
+        let accepted = "network accepts uniform, bit-complement, bit-reverse, shuffle, ";
+        assert!(
+            said.contains("pattern `") && said.contains("` needs "),
+            "{said}"
+        );
+        assert!(said.contains(accepted), "{said}");
+        assert!(said.ends_with("hotspot, row-adversary"), "{said}");
     }
     assert!(
         refuse("hotspot:41")

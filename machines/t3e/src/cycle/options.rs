@@ -122,6 +122,7 @@ impl T3eOptions {
 }
 
 impl Simulated for T3e {
+    const MACHINE: &'static str = "T3E";
     const OPTIONS: &'static [OptionSpec] = &[
         OptionSpec::new(
             "routing",

@@ -363,6 +363,19 @@ fn links_and_routers_break_and_come_back_while_it_runs() {
 }
 
 #[test]
+fn encoded_links_come_up_within_a_second_or_not_at_all() {
+    let topology = torus("2x1x1");
+    let config = config("uniform", 10_000);
+    let up = |words: &str| {
+        let netem = Some(words.parse().unwrap());
+        Simulation::<T3e>::with_encoded_links(&topology, &config, &ADAPTIVE, netem, 1, &mut Serial)
+            .err()
+    };
+    assert_eq!(up("delay 100ms"), None);
+    assert_eq!(up("delay 1500ms"), Some(ConfigError::LinksDown));
+}
+
+#[test]
 fn encoded_links_carry_what_direct_ones_do() {
     for (size, options, reply) in [
         ("4x2x2", ADAPTIVE, true),

@@ -28,6 +28,9 @@ impl Wanted {
     /// # Errors
     /// If the options do not make a network.
     pub(super) fn network(&self) -> miette::Result<Box<dyn Network>> {
+        let given = &self.given;
+        let checked = given.check(self.generator.options);
+        checked.map_err(|error| miette!("{error}"))?;
         let make = |given: &Given| (self.generator.generate)(given);
         let network = make(&self.given).map_err(|error| miette!("{error}"))?;
         if !self.given.all("name").is_empty() {
@@ -296,5 +299,10 @@ mod tests {
             assert_eq!(wanted(generator.name, "--name me").is_err(), needs);
         }
         assert!(wanted("nothing", "--name me").is_err());
+        // The parser does not count values that one word lists.
+        let line = "--processors 64 --rank 2 --taper 1,1,1,1";
+        let wanted = wanted("blackwidow", line).expect("fractions");
+        let refused = wanted.network().expect_err("one for each rank").to_string();
+        assert_eq!(refused, "--taper 1: expected at most 3 values");
     }
 }

@@ -22,16 +22,22 @@ pub fn args(machines: &[(&'static str, &'static [OptionSpec])]) -> Vec<Arg> {
             continue;
         }
         let same: Vec<_> = all.iter().filter(|(_, o)| o.name == spec.name).collect();
-        let help = |(machine, spec): &&(&str, &OptionSpec)| match alone {
-            true => spec.help.to_owned(),
-            false => format!("{machine}: {}", spec.help),
-        };
-        let help: Vec<String> = same.iter().map(help).collect();
-        // Accept any text if machines disagree about the kind; the network's machine checks it.
+        // Accept any text if machines disagree about the kind; the network's machine checks it with
+        // `Given::check`.
         let kind = match same.iter().all(|(_, other)| other.kind == spec.kind) {
             true => spec.kind,
             false => Kind::Text,
         };
+        let help = |(machine, spec): &&(&str, &OptionSpec)| match (alone, spec.kind) {
+            (true, _) => spec.help.to_owned(),
+            // The parser, which lists the words otherwise, does not know them.
+            (false, Kind::Words(words)) if kind == Kind::Text => {
+                let words = words.join(", ");
+                format!("{machine}: {} [possible values: {words}]", spec.help)
+            }
+            _ => format!("{machine}: {}", spec.help),
+        };
+        let help: Vec<String> = same.iter().map(help).collect();
         // For the same reason, do not check here if several machines have the option.
         let check = spec.check.filter(|_| same.len() == 1);
         args.push(
@@ -111,6 +117,7 @@ mod tests {
         OptionSpec::new("mode", "MODE", Kind::Words(&["slow", "fast"]), "how").up_to(2),
     ];
     const OTHER: &[OptionSpec] = &[
+        OptionSpec::new("mode", "MODE", Kind::Words(&["slow", "idle"]), "when"),
         OptionSpec::new("depth", "N", Kind::Number(1, 8), "phits of a queue"),
         OptionSpec::new("name", "NAME", Kind::Text, "what it is called").required(),
     ];
@@ -158,6 +165,9 @@ mod tests {
         assert_eq!(given(&matches, OTHER).all("depth"), ["60"]);
         let help = read(both, &["--help"]).unwrap_err();
         let said = "One: places of a queue; Other: phits of a queue";
+        assert!(help.contains(said), "{help}");
+        let said =
+            "One: how [possible values: slow, fast]; Other: when [possible values: slow, idle]";
         assert!(help.contains(said), "{help}");
     }
 }

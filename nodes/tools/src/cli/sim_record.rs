@@ -6,6 +6,7 @@ use clap::Args;
 use miette::{IntoDiagnostic, WrapErr, miette};
 use phitwire::net::Network;
 use phitwire::sim::direct::Links;
+use phitwire_nodes::output::complain;
 
 use crate::sim::Record;
 
@@ -52,6 +53,13 @@ impl RecordOptions {
         let ended = record.map(Record::finish).transpose();
         ended.into_diagnostic().wrap_err_with(|| self.cannot())?;
         Ok(())
+    }
+
+    /// Prints the name of the recording, if one was made.
+    pub fn tell(&self) {
+        if let Some(file) = &self.file {
+            complain(&format!("written: {}", file.display()));
+        }
     }
 
     fn cannot(&self) -> String {

@@ -263,9 +263,12 @@ fn of_machines(generator: &mut SchemaGenerator) -> Schema {
             own.into_iter().for_each(|(key, schema)| add(key, schema));
         }
         let other = machine.other_ways;
-        let about = format!("Share of router decisions that are {other}, where routers choose.");
-        let share = json_schema!({ "type": "number", "description": about });
-        add(share_key(other), share.to_value());
+        if !other.is_empty() {
+            let about =
+                format!("Share of router decisions that are {other}, where routers choose.");
+            let share = json_schema!({ "type": "number", "description": about });
+            add(share_key(other), share.to_value());
+        }
     }
     let properties = forms.into_iter().map(|(key, mut forms)| {
         let schema = match forms.pop() {
@@ -276,6 +279,20 @@ fn of_machines(generator: &mut SchemaGenerator) -> Schema {
     });
     let properties: Map<String, Value> = properties.collect();
     json_schema!({ "type": "object", "properties": properties })
+}
+
+/// The keys for the shares of other paths on all machines.
+pub(super) fn share_keys() -> Vec<String> {
+    let simulations = machines().machines().iter();
+    let simulations = simulations.filter_map(|machine| machine.simulation);
+    let others = simulations.map(|machine| machine.other_ways);
+    let mut keys: Vec<String> = Vec::new();
+    for key in others.filter(|other| !other.is_empty()).map(share_key) {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    keys
 }
 
 /// The JSON key for the share of other paths.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use phitwire::sim::direct::{LatencySummary, State};
+use phitwire::sim::direct::{LatencySummary, Report, State};
 
 use super::measure::{LeastServed, Measured, SeedRun};
 
@@ -10,9 +10,16 @@ pub(super) fn phit_hops_per_second(run: &SeedRun) -> f64 {
     run.report.phit_hops as f64 / run.wall_seconds.max(1e-9)
 }
 
-/// The lines of names and units above [`line()`]s.
-pub const HEADING: &str = "     load fraction          |               latency in cycles                     | hops  simulated,   | least served source\n \
+/// The lines of names and units above [`line()`]s. `other` names the routes whose share is at the
+/// end of a line; empty if routers do not choose.
+pub fn heading(other: &str) -> String {
+    const LINES: &str = "     load fraction          |               latency in cycles                     | hops  simulated,   | least served source\n \
      offered accepted state     |    min     mean     p50     p99   p99.9     max | mean  M phit-hops/s | served of offered, Jain's index, name";
+    match other {
+        "" => LINES.to_owned(),
+        other => format!("{LINES}; {other} share"),
+    }
+}
 
 /// Mean over the seeds that measured latencies; `None` if none did.
 fn mean(measured: &Measured, of: fn(LatencySummary) -> f64) -> Option<f64> {
@@ -57,16 +64,11 @@ pub fn line(measured: &Measured) -> String {
         over(|run| run.report.hops_mean),
         over(phit_hops_per_second) / 1e6,
     );
-    let all = measured
-        .seeds
-        .iter()
-        .filter_map(|run| run.least_served.as_ref());
-    let least = all.min_by(|a, b| a.served.total_cmp(&b.served));
     if let Some(LeastServed {
         source,
         served,
         offered,
-    }) = least
+    }) = least_served(measured)
     {
         let jain = over(|run| run.report.fairness.jain);
         // Writing to a String cannot fail.
@@ -97,6 +99,59 @@ pub fn line(measured: &Measured) -> String {
         }
     }
     text
+}
+
+/// The least served source in any of the seeds.
+fn least_served(measured: &Measured) -> Option<&LeastServed> {
+    let all = measured.seeds.iter();
+    let all = all.filter_map(|run| run.least_served.as_ref());
+    all.min_by(|a, b| a.served.total_cmp(&b.served))
+}
+
+/// The results of a sweep, in a line for each of its modes. Figures are those of [`line()`].
+pub fn summary(all: &[Measured]) -> String {
+    let modes = all.chunk_by(|a, b| a.routing == b.routing);
+    let lines = modes.filter_map(summary_of_mode);
+    format!("\n{}", lines.collect::<String>())
+}
+
+/// The summary of one mode; `None` if it has no points.
+fn summary_of_mode(points: &[Measured]) -> Option<String> {
+    let over = |measured: &Measured, of: fn(&Report) -> f64| {
+        measured.reports().map(of).sum::<f64>() / measured.seeds.len() as f64
+    };
+    let accepted = |measured: &Measured| over(measured, |report| report.accepted_load);
+    let highest = points
+        .iter()
+        .max_by(|a, b| accepted(a).total_cmp(&accepted(b)))?;
+    let is_steady = |measured: &&Measured| state(measured) == State::Steady;
+    let steady = points.iter().filter(is_steady).next_back();
+    let mut text = highest
+        .routing
+        .map_or_else(String::new, |name| format!("{name}: "));
+    let _ = match steady {
+        Some(steady) => write!(text, "highest steady load {}", steady.load.fraction()),
+        None => write!(text, "no steady load"),
+    };
+    let _ = write!(
+        text,
+        "; highest accepted load {:.4} ({:.3} GB/s of messages each), at load {}",
+        accepted(highest),
+        highest.full_gbytes_per_second() * accepted(highest),
+        highest.load.fraction()
+    );
+    if let Some(least) = least_served(highest) {
+        let _ = write!(
+            text,
+            ": least served source {:.4} of {:.4}, Jain's index {:.4}, {}",
+            least.served,
+            least.offered,
+            over(highest, |report| report.fairness.jain),
+            least.source
+        );
+    }
+    text.push('\n');
+    Some(text)
 }
 
 /// A warning if the point is unsettled.

@@ -8,6 +8,7 @@ use phitwire::sim::direct::LatencySummary;
 use serde::Deserialize;
 use thiserror::Error;
 
+use super::json::{share_key, share_keys};
 use super::measure::{Measured, SeedRun};
 
 /// The settings that the points of a sweep share.
@@ -63,6 +64,12 @@ pub enum SweepError {
     /// The file does not have the format of `phitwire sim --csv`.
     #[error("{0}")]
     Row(#[from] csv::Error),
+    /// A row with other cells than the header of its file.
+    #[error(
+        "line {0} does not have the columns of the first line: specify files of several runs \
+         separately"
+    )]
+    Joined(u64),
     /// A file with a header but no rows.
     #[error("no points")]
     Empty,
@@ -142,8 +149,19 @@ pub fn fingerprint(description: &str) -> String {
 pub fn read(files: impl IntoIterator<Item = impl Read>) -> Result<Vec<Sample>, SweepError> {
     let mut all: Vec<Sample> = Vec::new();
     for file in files {
-        for row in csv::Reader::from_reader(file).into_deserialize::<Sample>() {
+        let mut table = csv::ReaderBuilder::new().flexible(true).from_reader(file);
+        let names = table.headers()?.clone();
+        for row in table.into_records() {
             let row = row?;
+            // The next of several files in one.
+            if row == names {
+                continue;
+            }
+            if row.len() != names.len() || row.get(0) == names.get(0) {
+                let line = row.position().map_or(0, csv::Position::line);
+                return Err(SweepError::Joined(line));
+            }
+            let row: Sample = row.deserialize(Some(&names))?;
             if !(0.0..=1.0).contains(&row.load) {
                 return Err(SweepError::Load(all.len() + 1));
             }
@@ -214,20 +232,20 @@ pub fn csv(
     all: &[Measured],
     command: impl Fn(&Measured, u64) -> String,
 ) -> String {
-    let mut others = all.iter().flat_map(Measured::reports);
-    let other = others.find_map(|report| report.other_ways);
-    let share = other.map(|(other, _)| super::json::share_key(other));
+    // The same columns for all machines, so that rows of different machines suit each other.
+    let shares = share_keys();
     let mut table = csv::Writer::from_writer(Vec::new());
-    let names = COLUMNS.into_iter().chain(share.as_deref()).chain(ABOUT);
+    let names = COLUMNS.into_iter();
+    let names = names.chain(shares.iter().map(String::as_str)).chain(ABOUT);
     // Writing to memory fails only for rows of different lengths, and all rows have these columns.
     let _ = table.write_record(names);
     for measured in all {
         for run in &measured.seeds {
             let mut row = figures(measured, run);
-            if share.is_some() {
-                let share = run.report.other_ways.map_or(0.0, |(_, share)| share);
-                row.push(format!("{share:.4}"));
-            }
+            row.extend(shares.iter().map(|key| match run.report.other_ways {
+                Some((other, share)) if share_key(other) == *key => format!("{share:.4}"),
+                _ => String::new(),
+            }));
             row.extend(about(setting, measured, run));
             row.push(command(measured, run.report.seed));
             let _ = table.write_record(&row);
@@ -352,10 +370,25 @@ mod tests {
                 format!("{HEAD}\n{}{}", row("0.1", "a"), row("0.1", "b")),
                 "are from b: uniform traffic",
             ),
+            (
+                format!("{HEAD}\n{}{HEAD},jain\n", row("0.1", "a")),
+                "line 3 does not have the columns of the first line",
+            ),
+            (
+                format!("{HEAD}\n{}", row("0.1", "a").replace(",1\n", "\n")),
+                "line 2 does not",
+            ),
         ];
         for (text, reason) in wrong {
             let said = read_text(&text).expect_err(&text).to_string();
             assert!(said.contains(reason), "{text}: {said}");
         }
+    }
+
+    #[test]
+    fn a_file_of_joined_files_is_read() {
+        let rows = ["0.1", "0.2"].map(|load| format!("{load},1,0.1,false,1,2,,a,uniform,,1\n"));
+        let all = read_text(&format!("{HEAD}\n{}{HEAD}\n{}", rows[0], rows[1]));
+        assert_eq!(all.expect("two points").len(), 2);
     }
 }

@@ -3,14 +3,26 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use miette::miette;
 use phitwire::net::Network;
+use phitwire_nodes::output::complain;
 
 use super::SimArgs;
 use crate::hgrm;
 use crate::sim::sweep::{self, Sample, Setting};
 use crate::sim::{Measured, plot};
 use crate::whole_file;
+
+/// Reads the name of a picture, which is SVG whatever its name: another ending would mislead.
+pub(super) fn picture() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|file| match file.extension() {
+        Some(ending) if !ending.eq_ignore_ascii_case("svg") => {
+            Err("pictures are SVG: specify a file that ends in .svg")
+        }
+        _ => Ok(file),
+    })
+}
 
 /// Whether two paths name the same file, so that one output would overwrite the other.
 fn is_one_file(a: &Path, b: &Path) -> bool {
@@ -95,8 +107,11 @@ pub(super) fn check(args: &SimArgs) -> miette::Result<()> {
 }
 
 pub(super) fn write(args: &SimArgs, network: &dyn Network, all: &[Measured]) -> miette::Result<()> {
+    let written = |file: &Path| complain(&format!("written: {}", file.display()));
     let write = |file: &Path, text: String| {
-        whole_file::write(file, text).map_err(|error| cannot_write(file, error))
+        whole_file::write(file, text).map_err(|error| cannot_write(file, error))?;
+        written(file);
+        Ok::<_, miette::Report>(())
     };
     let setting = Setting {
         topology: network.name().to_owned(),
@@ -113,9 +128,18 @@ pub(super) fn write(args: &SimArgs, network: &dyn Network, all: &[Measured]) -> 
             .iter()
             .map(|one| (name(one), &one.first().report.latency_counts));
         hgrm::write(file, rows, 1.0).map_err(|(file, error)| cannot_write(&file, error))?;
+        match all {
+            [_] => written(file),
+            _ => all
+                .iter()
+                .for_each(|one| written(&hgrm::file_of(file, &name(one)))),
+        }
     }
     if let Some(file) = &args.csv {
-        let command = |of: &Measured, seed| args.given.command(args, of, seed);
+        let command = |of: &Measured, seed| {
+            let arguments = args.given.command(args, of, seed);
+            format!("phitwire sim {arguments}")
+        };
         write(file, sweep::csv(&setting, all, command))?;
     }
     if let Some(file) = &args.plot {

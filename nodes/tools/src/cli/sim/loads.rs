@@ -15,8 +15,8 @@ pub(super) struct Loads {
 fn millionths(text: &str) -> Result<u32, String> {
     let wrong = || {
         format!(
-            "invalid load `{text}`: expected a number above 0 and at most 1, with \
-                            up to six decimals"
+            "invalid load `{text}`: expected a number above 0 and at most 1 with up to six \
+             decimals, or FROM..TO:STEP, such as 0.1..0.9:0.2"
         )
     };
     let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
@@ -30,7 +30,7 @@ fn millionths(text: &str) -> Result<u32, String> {
 
 fn load(text: &str) -> Result<Load, String> {
     Load::from_millionths(millionths(text)?)
-        .ok_or_else(|| format!("load {text} is out of range: it must be above 0 and at most 1"))
+        .ok_or_else(|| format!("load `{text}` is out of range: it must be above 0 and at most 1"))
 }
 
 /// Reads loads and ranges of loads, separated by commas.
@@ -108,6 +108,10 @@ mod tests {
             "x",
         ] {
             assert!(parse_loads(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["0.1:0.9:0.1", "0.1-0.9:0.1", "10%", "0.1..0.9"] {
+            let refused = parse_loads(wrong).expect_err(wrong);
+            assert!(refused.contains("FROM..TO:STEP"), "{refused}");
         }
     }
 }

@@ -40,6 +40,7 @@ use super::sim_record::RecordOptions;
 use super::sim_trace::SimTraceArgs;
 use crate::sim::json::{self, Common};
 use crate::sim::{Measured, measure, output};
+use crate::trace::Trace;
 
 /// Longest phase, in cycles: 20 minutes of virtual time.
 const MOST_CYCLES: u64 = 1_000_000_000_000;
@@ -62,11 +63,11 @@ pub struct SimArgs {
     /// replace those of the file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Traffic pattern: uniform, bit-complement, transpose, bit-reverse, shuffle, permutation,
-    /// tornado, neighbour, diagonal, asymmetric, hotspot[:TARGET,...[:PERCENT]], row-adversary,
-    /// group-adversarial; or by coordinates, on networks that are grids: grid-transpose,
-    /// grid-reversal, grid-rotation, grid-complement, grid-tornado, grid-opposite,
-    /// grid-bit-reverse, grid-shuffle
+    /// Traffic pattern. On all networks: uniform, bit-complement, transpose, bit-reverse, shuffle,
+    /// permutation, tornado, neighbour, diagonal, asymmetric, hotspot[:TARGET,...[:PERCENT]]. On
+    /// BlackWidow networks also row-adversary; on Aries networks also group-adversarial; on T3E
+    /// networks also patterns by coordinates: grid-transpose, grid-reversal, grid-rotation,
+    /// grid-complement, grid-tornado, grid-opposite, grid-bit-reverse, grid-shuffle
     #[arg(long, default_value = "uniform", value_parser = parse_pattern)]
     traffic: Pattern,
     /// Only the first N processors send and receive [default: all]
@@ -131,7 +132,7 @@ pub struct SimArgs {
     #[command(flatten)]
     record: RecordOptions,
     /// Plot latency and accepted load against offered load
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", value_parser = files::picture())]
     plot: Option<PathBuf>,
     /// Write the latencies in HdrHistogram's text format, in cycles; for several points one file
     /// each, with the load in its name
@@ -257,9 +258,10 @@ impl SimArgs {
     }
 
     /// The lines above a table of points.
-    fn heading(&self) -> String {
+    fn heading(&self, machine: &Simulation) -> String {
         let broken = self.fault.iter().map(|fault| format!("with {fault}\n"));
-        format!("{}{}\n", broken.collect::<String>(), output::HEADING)
+        let heading = output::heading(machine.other_ways);
+        format!("{}{heading}\n", broken.collect::<String>())
     }
 
     /// The part of the output that all loads share.
@@ -323,6 +325,7 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
         capture::finish(&capture)?;
     }
     files::write(args, network, &all)?;
+    args.record.tell();
     for measured in &all {
         let mut late: Vec<_> = measured.reports().flat_map(|r| &r.late_faults).collect();
         late.sort_unstable();
@@ -357,9 +360,8 @@ fn points(
 ) -> miette::Result<Option<Vec<Measured>>> {
     let people = !args.json;
     let wanted = |read: bool| read || files::are_left(args) || args.capture.is_some();
-    if people && !wanted(say(&args.heading())?) {
-        return Ok(None);
-    }
+    // Printed once the network is built, so that the reason why it cannot be built stands alone.
+    let mut above = args.heading(machine);
     let mut all: Vec<Measured> = Vec::new();
     let mut printed_points = Vec::new();
     let number = chosen.len() * args.load.all.len();
@@ -371,11 +373,7 @@ fn points(
         let common = args.common(network, machine, one);
         let config = args.config(machine, Load::FULL);
         let bound = one.bound(network, &config).into_diagnostic()?;
-        if let Some(name) = one.name().filter(|_| people)
-            && !wanted(shown.aside(|| say(&format!("{name}\n")))?)
-        {
-            return Ok(None);
-        }
+        above.extend(one.name().map(|name| format!("{name}\n")));
         for &load in &args.load.all {
             let config = Config {
                 traced,
@@ -389,7 +387,14 @@ fn points(
             };
             let point = Point::new(&shown, (all.len() + 1, number), one.name(), load);
             point.building();
-            let show = |seed, progress| point.show(seed, progress);
+            let mut read = Ok(true);
+            let show = |seed, progress| {
+                let text = std::mem::take(&mut above);
+                if people && !text.is_empty() {
+                    read = shown.aside(|| say(&text));
+                }
+                point.show(seed, progress);
+            };
             let by = (one, machine.cycle);
             let record = args.record.begin(network, links.0)?;
             let measured = measure(
@@ -404,6 +409,9 @@ fn points(
             )
             .into_diagnostic()?;
             args.record.end(record)?;
+            if !wanted(read?) {
+                return Ok(None);
+            }
             let measured = Measured { bound, ..measured };
             let found = measured.found.as_ref();
             traces.extend(args.traced.traces(network, machine.cycle, found)?);
@@ -418,29 +426,33 @@ fn points(
         }
     }
     drop(shown);
-    let mut rest = String::new();
-    if people {
-        rest.extend(all.iter().filter_map(output::warning));
-    }
-    if people && !args.load.is_sweep {
-        for measured in &all {
-            rest.push_str(&format!("\n{}", output::details(measured)));
-        }
-    }
-    if people {
-        rest.push_str(&args.traced.text(&traces));
-    }
-    if args.json {
-        let is_one = number == 1 && !args.load.is_sweep;
-        let printed = match printed_points.pop() {
-            Some(point) if is_one => json::Points::One(Box::new(point)),
-            last => json::Points::Several(printed_points.into_iter().chain(last).collect()),
-        };
-        rest.push_str(&super::json(&printed)?);
-    }
+    let rest = match people {
+        true => below(args, &all, &traces),
+        false => printed(printed_points, number == 1 && !args.load.is_sweep)?,
+    };
     // Print after all other work, so that a closed reader interrupts nothing else.
     say(&rest)?;
     Ok(Some(all))
+}
+
+/// The lines below a table of points.
+fn below(args: &SimArgs, all: &[Measured], traces: &[Trace]) -> String {
+    let mut text: String = all.iter().filter_map(output::warning).collect();
+    match args.load.is_sweep {
+        true => text.push_str(&output::summary(all)),
+        false => text.extend(all.iter().map(|one| format!("\n{}", output::details(one)))),
+    }
+    text.push_str(&args.traced.text(traces));
+    text
+}
+
+/// The points as JSON: an object for a single one, otherwise an array.
+fn printed(mut points: Vec<json::Point>, is_one: bool) -> miette::Result<String> {
+    let points = match points.pop() {
+        Some(point) if is_one => json::Points::One(Box::new(point)),
+        last => json::Points::Several(points.into_iter().chain(last).collect()),
+    };
+    super::json(&points)
 }
 
 /// Prints to standard output. Returns whether its reader, such as `head`, is still there.

@@ -2,9 +2,10 @@
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use miette::miette;
-use phitwire::catalogue::{Given, Simulation};
+use phitwire::catalogue::{ChoiceError, Given, Kind, OptionError, Simulation};
 use phitwire::net::Network;
 use phitwire::sim::direct::Simulator;
+use phitwire_nodes::nearest::did_you_mean;
 
 use crate::cli::machine_options::{args, given};
 use crate::machines::machines;
@@ -70,28 +71,53 @@ impl OwnOptions {
             .iter()
             .find(|(machine, _)| (machine.is_of)(network))
             .ok_or_else(|| miette!("network {} cannot be simulated", network.name()))?;
-        let has = |name: &&str| own.options.iter().any(|option| option.name == *name);
-        for (machine, given) in &self.0 {
-            if let Some(other) = given.names().find(|name| !has(name)) {
-                let names = own
-                    .options
-                    .iter()
-                    .map(|option| format!("--{}", option.name));
-                return Err(miette!(
-                    help = match own.options.is_empty() {
-                        true => format!("{} networks have no options of their own", own.machine),
-                        false => format!(
-                            "{} networks accept {}",
-                            own.machine,
-                            names.collect::<Vec<_>>().join(", ")
-                        ),
-                    },
-                    "--{other} applies only to {} networks",
-                    machine.machine
-                ));
-            }
+        let mut names = self.0.iter().flat_map(|(_, given)| given.names());
+        if let Some(other) = names.find(|name| !has(own, name)) {
+            let machines = self.0.iter().map(|(machine, _)| machine);
+            let machines = machines.filter(|machine| has(machine, other));
+            let machines: Vec<_> = machines.map(|machine| machine.machine).collect();
+            return Err(miette!(
+                help = accepted_beside(own, other),
+                "--{other} applies only to {} networks",
+                machines.join(" and ")
+            ));
         }
-        let chosen = (own.choose)(given).map_err(|error| miette!("{error}"))?;
+        let chosen = (own.choose)(given).map_err(|error| refused(own, &error))?;
         Ok((*own, chosen))
     }
+}
+
+fn has(machine: &Simulation, name: &str) -> bool {
+    machine.options.iter().any(|option| option.name == name)
+}
+
+/// What a machine does instead of an option of other machines, and the options that it has.
+fn accepted_beside(own: &Simulation, other: &str) -> String {
+    let instead = own.absent.iter().find(|(name, _)| *name == other);
+    let instead = instead.map_or_else(String::new, |(_, instead)| format!("{instead}, and "));
+    let names = own.options.iter().map(|option| option.name);
+    let names: Vec<_> = names.map(|name| format!("--{name}")).collect();
+    match names.is_empty() {
+        true => format!("{} networks {instead}have no options", own.machine),
+        false => format!(
+            "{} networks {instead}accept {}",
+            own.machine,
+            names.join(", ")
+        ),
+    }
+}
+
+/// The error about options that a machine rejects, with the nearest word for a mistyped one.
+fn refused(own: &Simulation, error: &ChoiceError) -> miette::Report {
+    let near = match error {
+        ChoiceError::Value(OptionError { name, value, .. }) => {
+            let spec = own.options.iter().find(|option| option.name == *name);
+            match spec.map(|spec| spec.kind) {
+                Some(Kind::Words(words)) => did_you_mean(value, words),
+                _ => String::new(),
+            }
+        }
+        ChoiceError::Refused(_) => String::new(),
+    };
+    miette!("{error}{near}")
 }
