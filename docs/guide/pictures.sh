@@ -5,7 +5,7 @@
 # do not run it. yarc-*.svg and aries-{tiles,pipeline,sets,dragonfly}.svg are drawn by hand and their own source.
 #
 #   topologies   topology-*.svg     what `phitwire topology show --format svg` draws
-#   sweeps       sweep-*.svg        what `phitwire sim --plot` draws
+#   sweeps       sweep-*.svg        what `phitwire sim --plot` and `phitwire plot` draw
 #   traces       trace-*.svg        a traced packet as a time line
 #   ladders      ladder-*.svg       frames between two link ends, from the captures in tests/captures
 #   view         view-{live,link}.png  `phitwire view` of a lab that loses frames
@@ -61,6 +61,14 @@ sweeps() {
     local sweep=(phitwire sim aries-9x1x4x2 --routing "minimal,adaptive0,valiant" --warmup 3000 --measure 6000)
     "${sweep[@]}" --traffic group-adversarial --load 0.05..0.5:0.05 --plot "$out/sweep-adversarial.svg" >/dev/null
     "${sweep[@]}" --traffic uniform --load 0.1..0.9:0.1 --plot "$out/sweep-uniform.svg" >/dev/null
+    local call words machines=("aries-8x1x8x2 --routing minimal,adaptive0" "t3e-4x4x8 --routing deterministic,adaptive")
+    for call in "${machines[0]} --traffic uniform" "${machines[0]} --traffic group-adversarial" \
+        "${machines[1]} --traffic uniform" "${machines[1]} --traffic grid-tornado"; do
+        read -ra words <<<"$call"
+        phitwire sim "${words[@]}" --load 0.1..0.9:0.1 --csv "$scratch/${call//[ ,]/-}.csv" >/dev/null
+    done
+    phitwire plot "$scratch"/aries-8x1x8x2-*.csv "$scratch"/t3e-4x4x8-*.csv -o "$out/sweep-two-machines.svg" \
+        --title "Aries and T3E, 128 processors each: uniform and adversarial traffic" >/dev/null
 }
 
 # The runs of packet-yarc.md and packet-aries.md.

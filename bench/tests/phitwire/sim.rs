@@ -200,6 +200,49 @@ fn what_was_measured_is_drawn_again_without_simulating() {
 }
 
 #[test]
+fn a_drawing_goes_to_a_file_of_its_kind_or_a_pipe() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let file = |name: &str| scratch.path().join(name);
+    let rows = "load,seed,accepted_load,saturated,latency_mean,latency_p99,topology,traffic,\
+                cycle_ns\n0.2,1,0.2,false,50,90,r1-4,uniform,1.25\n";
+    let table = file("curve.csv");
+    std::fs::write(&table, rows).expect("a file");
+    let plot = |to: Stdio, words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_phitwire"));
+        command.current_dir(scratch.path()).stdout(to);
+        command.args(["plot", "curve.csv"]).args(words);
+        command.output().expect("the command runs")
+    };
+    let refused = plot(Stdio::piped(), &["-o", "curve.png"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains(".svg"), "{said}");
+    assert!(!file("curve.png").exists());
+    let written = plot(Stdio::piped(), &["-o", "curve.SVG", "--title", "Mine"]);
+    assert_eq!(
+        String::from_utf8_lossy(&written.stdout),
+        "curve.SVG: 1 points\n"
+    );
+    let drawing = std::fs::read_to_string(file("curve.SVG")).expect("the drawing");
+    assert!(drawing.contains("\nMine\n"), "{drawing}");
+    let piped = plot(Stdio::piped(), &[]);
+    assert!(piped.status.success() && piped.stdout.starts_with(b"<svg"));
+    assert!(
+        plot(Stdio::piped(), &["-o", "/dev/stdout"])
+            .stdout
+            .ends_with(b"</svg>\n")
+    );
+    // The master of a terminal is a terminal, too.
+    let mut open = std::fs::OpenOptions::new();
+    let terminal = open.read(true).write(true).open("/dev/ptmx");
+    let refused = plot(terminal.expect("a terminal").into(), &[]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        !refused.status.success() && said.contains("-o FILE.svg"),
+        "{said}"
+    );
+}
+
+#[test]
 fn short_windows_do_not_say_steady() {
     // In the long run minimal saturates between 0.15 and 0.16, Valiant between 0.26 and 0.28.
     for (mode, load) in [("minimal", "0.17"), ("valiant", "0.28")] {

@@ -6,27 +6,9 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use super::layout::{APART, BELOW, KEY, LEFT, LINE, Layout, MARGIN, TITLE, WIDTH};
 use super::legend::{Entry, Key, entries};
 use super::{Axis, Chart, Colour, Curve, GREY, Panel, Point, Stroke};
-
-/// Width of the panels, including the numbers at their sides.
-const WIDTH: i32 = 700;
-/// Height of all panels together, without title and scale.
-const HEIGHT: i32 = 440;
-const MARGIN: i32 = 16;
-/// Height of the title without the subtitle.
-const TITLE: i32 = 30;
-/// Height of a row of numbers above vertical lines.
-const ROW: i32 = 16;
-/// Space for the numbers left of the panels and below them.
-const LEFT: i32 = 76;
-const BELOW: i32 = 48;
-const BETWEEN: i32 = 14;
-/// Sizes in the legend: height of a line, space between entries, width of a letter and of a key.
-const LINE: i32 = 17;
-const APART: i32 = 7;
-const LETTER: f64 = 6.7;
-const KEY: i32 = 34;
 
 type Failure = Box<dyn std::error::Error>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -34,72 +16,6 @@ type Context<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Ticked, Tick
 
 fn rgb((red, green, blue): Colour) -> RGBColor {
     RGBColor(red, green, blue)
-}
-
-struct Layout {
-    /// The row of each number above the vertical lines.
-    rows: Vec<i32>,
-    /// The upper edge of the first panel.
-    top: i32,
-    /// Upper edge and height of each panel.
-    panels: Vec<(i32, i32)>,
-    size: (i32, i32),
-}
-
-/// Pixels from the left edge of the panels to a value.
-fn across(x: &Axis, value: f64) -> i32 {
-    let (low, high) = (x.scale.place(x.range.0), x.scale.place(x.range.1));
-    let part = (x.scale.place(value) - low) / (high - low);
-    (part * f64::from(WIDTH - LEFT)).round() as i32
-}
-
-impl Layout {
-    fn new(chart: &Chart, entries: &[Entry]) -> Self {
-        // Stack numbers in rows where they would overlap.
-        let mut ends: Vec<i32> = Vec::new();
-        let mut order: Vec<usize> = (0..chart.marks.len()).collect();
-        order.sort_by(|&a, &b| chart.marks[a].x.total_cmp(&chart.marks[b].x));
-        let mut rows = vec![0; chart.marks.len()];
-        for mark in order {
-            let at = across(&chart.x, chart.marks[mark].x);
-            let half = (chart.marks[mark].label.len() as f64 * LETTER / 2.0) as i32 + 3;
-            let free = ends.iter().position(|&end| end < at - half);
-            let row = free.unwrap_or(ends.len());
-            match ends.get_mut(row) {
-                Some(end) => *end = at + half,
-                None => ends.push(at + half),
-            }
-            rows[mark] = row as i32;
-        }
-        let subtitle = if chart.subtitle.is_empty() { 0 } else { 20 };
-        let top = MARGIN + TITLE + subtitle + ROW * ends.len() as i32 + 4;
-        let shares: u32 = chart.panels.iter().map(|panel| panel.share).sum();
-        let between = BETWEEN * (chart.panels.len() as i32 - 1);
-        let mut panels = Vec::new();
-        let mut y = top;
-        for panel in &chart.panels {
-            let height = (HEIGHT - between) * panel.share as i32 / shares.max(1) as i32;
-            panels.push((y, height));
-            y += height + BETWEEN;
-        }
-        let lines = entries.iter().flat_map(|entry| &entry.lines);
-        let longest = lines.map(String::len).max().unwrap_or(0);
-        let beside = match entries.is_empty() {
-            true => 10,
-            false => KEY + (longest as f64 * LETTER) as i32 + 12,
-        };
-        let of_entry = |entry: &Entry| LINE * entry.lines.len() as i32 + APART;
-        let legend: i32 = entries.iter().map(of_entry).sum();
-        let height = (y - BETWEEN + BELOW).max(top + legend) + MARGIN;
-        let title = (chart.title.len() as f64 * 9.6) as i32 + 2 * MARGIN;
-        let width = (MARGIN + WIDTH + 14 + beside + MARGIN).max(title);
-        Self {
-            rows,
-            top,
-            panels,
-            size: (width, height),
-        }
-    }
 }
 
 pub(super) fn draw(chart: &Chart, text: &mut String) -> Result<(), Failure> {
@@ -118,11 +34,10 @@ pub(super) fn draw(chart: &Chart, text: &mut String) -> Result<(), Failure> {
         let area = root.clone().shrink((MARGIN, y), (WIDTH, height + below));
         draw_panel(&area, chart, panel, below)?;
     }
-    for (mark, row) in chart.marks.iter().zip(&layout.rows) {
-        let font = ("sans-serif", 12).into_font().color(&rgb(mark.colour));
+    for label in &layout.labels {
+        let font = ("sans-serif", 12).into_font().color(&rgb(label.colour));
         let centred = font.pos(Pos::new(HPos::Center, VPos::Bottom));
-        let at = MARGIN + LEFT + across(&chart.x, mark.x);
-        root.draw_text(&mark.label, &centred, (at, layout.top - 3 - row * ROW))?;
+        root.draw_text(label.text, &centred, label.position)?;
     }
     draw_legend(&root, &entries, (MARGIN + WIDTH + 14, layout.top))?;
     root.present()?;
@@ -133,15 +48,19 @@ pub(super) fn draw(chart: &Chart, text: &mut String) -> Result<(), Failure> {
 struct Ticked {
     range: RangedCoordf64,
     ticks: Vec<f64>,
+    /// Positions of fine lines without labels.
+    fine: Vec<f64>,
 }
 
 impl Ticked {
     fn new(axis: &Axis) -> Self {
         let place = |value| axis.scale.place(value);
         let ticks = axis.scale.ticks(axis.range);
+        let fine = axis.scale.fine_ticks(axis.range);
         Self {
             range: (place(axis.range.0)..place(axis.range.1)).into(),
             ticks: ticks.into_iter().map(place).collect(),
+            fine: fine.into_iter().map(place).collect(),
         }
     }
 }
@@ -156,7 +75,7 @@ impl Ranged for Ticked {
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
         match hint.weight().allow_light_points() {
-            true => Vec::new(),
+            true => self.fine.clone(),
             false => self.ticks.clone(),
         }
     }
@@ -182,7 +101,7 @@ fn draw_panel(area: &Area<'_>, chart: &Chart, panel: &Panel, below: i32) -> Resu
         .label_style(("sans-serif", 13))
         .axis_desc_style(("sans-serif", 14))
         .bold_line_style(rgb(GREY).mix(0.25))
-        .light_line_style(TRANSPARENT)
+        .light_line_style(rgb(GREY).mix(0.1))
         .axis_style(rgb(GREY))
         .draw()?;
     for curve in &panel.curves {
@@ -201,7 +120,8 @@ fn draw_panel(area: &Area<'_>, chart: &Chart, panel: &Panel, below: i32) -> Resu
     Ok(())
 }
 
-/// Draws the known spreads of the points as a band between the ends of their intervals.
+/// Draws the known spreads of the points as a band between the ends of their intervals. A point
+/// that is not steady is part of it only if its spread is known.
 fn draw_band(
     context: &mut Context<'_, '_>,
     x: &Axis,
@@ -209,20 +129,25 @@ fn draw_band(
     curve: &Curve,
 ) -> Result<(), Failure> {
     let style = rgb(curve.colour).mix(0.2).filled();
-    let steady = curve.points.iter().copied();
-    let steady: Vec<Point> = steady.filter(|point| point.is_steady).collect();
-    if steady.iter().all(|point| point.half_width <= 0.0) {
+    let points = curve
+        .points
+        .iter()
+        .copied()
+        .filter(|point| x.scale.has(point.x));
+    let known = points.filter(|point| point.is_steady || point.half_width > 0.0);
+    let known: Vec<Point> = known.collect();
+    if known.iter().all(|point| point.half_width <= 0.0) {
         return Ok(());
     }
     let end = |point: Point, sign: f64| {
         let value = (point.y + sign * point.half_width).clamp(y.range.0, y.range.1);
         (x.scale.place(point.x), y.scale.place(value))
     };
-    let upper = steady.iter().map(|&point| end(point, 1.0));
-    let lower = steady.iter().rev().map(|&point| end(point, -1.0));
+    let upper = known.iter().map(|&point| end(point, 1.0));
+    let lower = known.iter().rev().map(|&point| end(point, -1.0));
     context.draw_series([Polygon::new(upper.chain(lower).collect::<Vec<_>>(), style)])?;
     // Mark the ends of the intervals: a thin band, or one of a single point, would be invisible.
-    for point in steady {
+    for point in known {
         let ends = [end(point, 1.0), end(point, -1.0)];
         let line = rgb(curve.colour).stroke_width(1);
         context.draw_series([PathElement::new(ends, line)])?;
@@ -239,7 +164,8 @@ fn draw_curve(
     curve: &Curve,
 ) -> Result<(), Failure> {
     let points = curve.points.iter().copied();
-    let points: Vec<Point> = points.filter(|point| y.scale.has(point.y)).collect();
+    let can_show = |point: &Point| x.scale.has(point.x) && y.scale.has(point.y);
+    let points: Vec<Point> = points.filter(can_show).collect();
     let top = y.scale.place(y.range.1);
     let place = |point: &Point| (x.scale.place(point.x), y.scale.place(point.y));
     let colour = rgb(curve.colour);
@@ -255,9 +181,8 @@ fn draw_curve(
         Stroke::Thin => context.draw_series(LineSeries::new(steady, colour.stroke_width(1)))?,
     };
     if rest.len() > 1 {
-        let line = colour.mix(0.6).stroke_width(1);
         for piece in pieces_below(top, &rest) {
-            context.draw_series(DashedLineSeries::new(piece, 1, 3, line))?;
+            context.draw_series(DashedLineSeries::new(piece, 2, 3, colour.stroke_width(1)))?;
         }
     }
     if curve.stroke == Stroke::Thin {

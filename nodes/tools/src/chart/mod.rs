@@ -2,10 +2,11 @@
 //!
 //! All commands use them: the latency-load curves of `phitwire sim`, and the measuring tools'
 //! results over size or loss. Ticks are at round numbers. The legend is outside the panels and
-//! hides nothing. Bands show the spread over several runs. Points that are not steady (latency past
+//! hides nothing. Bands show the spread over several runs. Points that are not steady (past
 //! saturation) are drawn differently.
 
 mod draw;
+mod layout;
 mod legend;
 mod scale;
 
@@ -40,13 +41,21 @@ pub struct Axis {
     pub range: (f64, f64),
 }
 
+impl Axis {
+    /// Whether a value is within the range.
+    pub fn shows(&self, value: f64) -> bool {
+        let (low, high) = self.range;
+        self.scale.has(value) && (low..=high).contains(&value)
+    }
+}
+
 /// A point of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Position on the common scale.
     pub x: f64,
     pub y: f64,
-    /// Half-width of its 95 % interval; zero for a single run.
+    /// Half-width of its 95 % interval; zero for a single run, or if it has no meaning.
     pub half_width: f64,
     /// Whether a longer run would give the same result.
     pub is_steady: bool,
@@ -98,7 +107,8 @@ pub struct Panel {
 #[derive(Clone, Debug)]
 pub struct Mark {
     pub x: f64,
-    /// The number above the line.
+    /// The number above the line. With many lines only the legend has numbers, so `name` or that
+    /// of a curve must state it, too.
     pub label: String,
     /// Text of the mark in the legend.
     pub name: String,
@@ -144,8 +154,15 @@ impl Chart {
         self.points().any(|point| point.half_width > 0.0)
     }
 
+    /// Whether a point that is not steady is visible.
     fn has_unsteady(&self) -> bool {
-        self.points().any(|point| !point.is_steady)
+        let is_visible = |panel: &Panel, point: &Point| {
+            !point.is_steady && self.x.shows(point.x) && panel.axis.shows(point.y)
+        };
+        self.panels.iter().any(|panel| {
+            let mut points = panel.curves.iter().flat_map(|curve| &curve.points);
+            points.any(|point| is_visible(panel, point))
+        })
     }
 
     fn points(&self) -> impl Iterator<Item = &Point> {

@@ -14,7 +14,7 @@ pub enum Scale {
 /// Maximum number of ticks on a scale.
 const MOST_TICKS: f64 = 10.0;
 /// Number of powers of ten up to which a logarithmic scale has ticks at 2 and 5.
-const FINE_DECADES: f64 = 2.5;
+const FINE_DECADES: f64 = 3.1;
 
 impl Scale {
     /// Whether the scale can show a value.
@@ -68,17 +68,12 @@ impl Scale {
                 (from..=to).map(|n| times(step, n as f64)).collect()
             }
             Self::Decades => {
-                let (from, to) = (low.log10().floor() as i32, high.log10().ceil() as i32);
                 let factors: &[f64] = match (high / low).log10() <= FINE_DECADES {
                     true => &[1.0, 2.0, 5.0],
                     false => &[1.0],
                 };
-                let all = (from..=to).flat_map(|power| {
-                    factors
-                        .iter()
-                        .map(move |factor| factor * 10_f64.powi(power))
-                });
-                all.filter(within).collect()
+                let all = multiples(factors, (low, high));
+                all.into_iter().filter(within).collect()
             }
             Self::Doublings => {
                 let (from, to) = (low.log2().ceil() as i32, high.log2().floor() as i32);
@@ -88,6 +83,20 @@ impl Scale {
                     .map(|power| 2_f64.powi(power))
                     .collect()
             }
+        }
+    }
+
+    /// The values that have a fine line without a label: on a scale of powers of ten, all with one
+    /// digit.
+    pub fn fine_ticks(self, (low, high): (f64, f64)) -> Vec<f64> {
+        match self {
+            Self::Decades => {
+                let digits: Vec<f64> = (1..10).map(f64::from).collect();
+                let within = |&tick: &f64| tick > low && tick < high;
+                let all = multiples(&digits, (low, high));
+                all.into_iter().filter(within).collect()
+            }
+            Self::Linear | Self::Doublings => Vec::new(),
         }
     }
 
@@ -101,6 +110,17 @@ impl Scale {
             Self::Linear => grouped(value, decimals(round_step((high - low) / MOST_TICKS))),
         }
     }
+}
+
+/// The multiples of the powers of ten around a range, in ascending order.
+fn multiples(factors: &[f64], (low, high): (f64, f64)) -> Vec<f64> {
+    let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
+    let of_power = |power| {
+        factors
+            .iter()
+            .map(move |factor| factor * 10_f64.powi(power))
+    };
+    powers.flat_map(of_power).collect()
 }
 
 /// The smallest number of at least `least` that is 1, 2 or 5 times a power of ten.

@@ -1,34 +1,99 @@
 //! Draws latency-load curves.
 
+mod marks;
+
+use clap::ValueEnum;
+use miette::miette;
+
+use self::marks::{bounds, mode_name, saturations};
 use super::measure::Estimate;
 use super::sweep::Sample;
 use crate::chart::{
-    Axis, COLOURS, Chart, Colour, Curve, GREY, Mark, Panel, Point, Scale, Stroke, around,
+    Axis, COLOURS, Chart, Colour, Curve, GREY, Panel, Point, Scale, Stroke, around,
 };
 
-/// Latencies above this multiple of the lowest mean are cut off, to keep the steady range visible.
+/// Latencies above this multiple of a mode's lowest mean are cut off, to keep the steady range
+/// visible.
 const HIGHEST: f64 = 12.0;
 /// Ratio of the scale's end to the highest steady latency, so that the rise of a curve is visible.
 const ROOM: f64 = 1.25;
+/// Ratio of capacities, or of lowest latencies, above which scales are logarithmic: on linear ones
+/// the curves of the smaller network would be too close to the origin.
+const WIDE: f64 = 4.0;
+/// Ratio of a logarithmic scale's end to the outermost point.
+const MARGIN: f64 = 1.2;
 
-/// Plots mean and 99th percentile of the latency over offered load, and below them accepted load;
-/// for several modes, networks or patterns only the means. Points of one network, pattern and
-/// options are in cycles and fractions of a port's rate, others in ns and GB/s, with their
-/// differences in the legend. Known bounds and the highest steady loads are vertical lines.
+/// The unit of loads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LoadUnit {
+    /// Fractions of a port's rate
+    Load,
+    /// GB/s of messages of each processor
+    Gbytes,
+}
+
+/// Choices for a drawing.
+#[derive(Clone, Debug, Default)]
+pub struct Choices {
+    /// The title; by default the settings that all points share.
+    pub title: Option<String>,
+    /// The unit of loads; by default `Load` for points of one network, pattern and options,
+    /// otherwise `Gbytes`.
+    pub units: Option<LoadUnit>,
+}
+
+/// [`svg_with`] the default choices.
 ///
 /// # Errors
 /// If there is nothing to draw, or drawing fails.
 pub fn svg(all: &[Sample]) -> miette::Result<String> {
-    chart(all).svg()
+    svg_with(all, &Choices::default())
+}
+
+/// Plots mean and 99th percentile of the latency over offered load, and below them accepted load;
+/// for several modes, networks or patterns only the means. Points of one network, pattern and
+/// options are in cycles and fractions of a port's rate, others in ns and GB/s, with their
+/// differences in the legend. Scales are logarithmic if capacities differ much. Known bounds and
+/// the highest steady loads are vertical lines.
+///
+/// # Errors
+/// If there is nothing to draw, a point lacks the figures for its unit, or drawing fails.
+pub fn svg_with(all: &[Sample], choices: &Choices) -> miette::Result<String> {
+    let units = Units::of(all, choices.units);
+    let has_no_rate = |sample: &Sample| sample.full_gbytes_per_second.is_none();
+    if units.load == LoadUnit::Gbytes && all.iter().any(has_no_rate) {
+        return Err(miette!(
+            "cannot draw in GB/s: some rows have no `full_gbytes_per_second`, which `phitwire sim \
+             --csv` writes"
+        ));
+    }
+    let mut chart = chart(all, units);
+    if let Some(title) = &choices.title {
+        chart.title.clone_from(title);
+    }
+    chart.svg()
 }
 
 /// Units of the axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Units {
-    /// Cycles, and fractions of a port's rate.
-    OfMachine,
-    /// Nanoseconds and GB/s.
-    Common,
+struct Units {
+    load: LoadUnit,
+    /// Whether latencies are in cycles, not in nanoseconds.
+    is_in_cycles: bool,
+}
+
+impl Units {
+    fn of(all: &[Sample], wanted: Option<LoadUnit>) -> Self {
+        let is_one = all.windows(2).all(|pair| pair[0].suits(&pair[1]));
+        let mut cycles = all.windows(2);
+        let is_one_cycle = cycles.all(|pair| pair[0].cycle_ns == pair[1].cycle_ns);
+        let load = wanted.unwrap_or(match is_one {
+            true => LoadUnit::Load,
+            false => LoadUnit::Gbytes,
+        });
+        let is_in_cycles = load == LoadUnit::Load && is_one_cycle;
+        Self { load, is_in_cycles }
+    }
 }
 
 /// A load with the results of all its seeds.
@@ -86,13 +151,15 @@ fn modes(all: &[Sample], units: Units) -> Vec<Mode> {
 
 /// Factors that convert loads and latencies to `units`.
 fn factors(sample: &Sample, units: Units) -> (f64, f64) {
-    match units {
-        Units::OfMachine => (1.0, 1.0),
-        Units::Common => (
-            sample.full_gbytes_per_second.unwrap_or(1.0),
-            sample.cycle_ns,
-        ),
-    }
+    let load = match units.load {
+        LoadUnit::Load => 1.0,
+        LoadUnit::Gbytes => sample.full_gbytes_per_second.unwrap_or(1.0),
+    };
+    let latency = match units.is_in_cycles {
+        true => 1.0,
+        false => sample.cycle_ns,
+    };
+    (load, latency)
 }
 
 fn load_point(seeds: &[&Sample], units: Units) -> LoadPoint {
@@ -158,88 +225,118 @@ fn title(all: &[Sample]) -> String {
     }
 }
 
-fn chart(all: &[Sample]) -> Chart {
-    let is_one = all.windows(2).all(|pair| pair[0].suits(&pair[1]));
-    let units = if is_one {
-        Units::OfMachine
-    } else {
-        Units::Common
-    };
-    let modes = modes(all, units);
-    let is_alone = modes.len() < 2;
-    let (mut latencies, mut accepted) = (Vec::new(), Vec::new());
-    for (mode, &colour) in modes.iter().zip(COLOURS.iter().cycle()) {
-        if is_alone {
-            latencies.push(curve(
+/// Colours and strokes of the modes: each colour first with solid, then with dashed lines.
+fn styles() -> impl Iterator<Item = (Colour, Stroke)> {
+    let strokes = [Stroke::Solid, Stroke::Dashed].into_iter().cycle();
+    strokes.flat_map(|stroke| COLOURS.map(|colour| (colour, stroke)))
+}
+
+/// The curves of latencies, and those of accepted load.
+fn curves(modes: &[Mode]) -> (Vec<Curve>, Vec<Curve>) {
+    if let [mode] = modes {
+        let slowest = |point: &LoadPoint| latency(point, point.slowest);
+        let mean = |point: &LoadPoint| latency(point, point.mean);
+        let latencies = vec![
+            curve(
                 "99th percentile",
-                COLOURS[1],
-                Stroke::Dashed,
+                (COLOURS[1], Stroke::Dashed),
                 mode,
-                |point| latency(point, point.slowest),
-            ));
-        }
-        let name = match is_alone {
-            true => "mean latency".to_owned(),
-            false => mode_name(mode),
-        };
-        latencies.push(curve(&name, colour, Stroke::Solid, mode, |point| {
-            latency(point, point.mean)
-        }));
-        let (name, colour) = match is_alone {
-            true => ("accepted load", COLOURS[2]),
-            false => ("", colour),
-        };
-        accepted.push(curve(name, colour, Stroke::Solid, mode, carried));
+                slowest,
+            ),
+            curve("mean latency", (COLOURS[0], Stroke::Solid), mode, mean),
+        ];
+        let style = (COLOURS[2], Stroke::Solid);
+        return (
+            latencies,
+            vec![curve("accepted load", style, mode, carried)],
+        );
     }
-    let points = || modes.iter().flat_map(|mode| &mode.points);
-    let right = points().map(|point| point.x).fold(0.0, f64::max);
-    let most = points()
-        .map(|point| point.accepted.mean)
-        .fold(0.0, f64::max);
-    let (x, y) = (
-        Scale::Linear.around(0.0, right),
-        Scale::Linear.around(0.0, most.max(1e-6)),
-    );
-    accepted.insert(0, offered(x.1.min(y.1)));
-    let mut marks = bounds(&modes);
-    marks.retain(|mark| mark.x <= x.1);
-    marks.extend(saturations(&modes));
-    let axis = |name: &str, range| Axis {
-        name: name.to_owned(),
-        scale: Scale::Linear,
-        range,
+    let of = |(mode, style): (&Mode, (Colour, Stroke))| {
+        let mean = |point: &LoadPoint| latency(point, point.mean);
+        let latency = curve(&mode_name(mode), style, mode, mean);
+        (latency, curve("", style, mode, carried))
     };
-    let (offered, latency, accepted_load) = match units {
-        Units::OfMachine => (
-            "offered load (fraction of a port's rate)",
-            "latency (cycles)",
-            "accepted load",
-        ),
-        Units::Common => (
+    modes.iter().zip(styles()).map(of).unzip()
+}
+
+fn chart(all: &[Sample], units: Units) -> Chart {
+    let modes = modes(all, units);
+    let (latencies, mut accepted) = curves(&modes);
+    let capacities = all.iter().filter_map(|one| one.full_gbytes_per_second);
+    let is_wide = units.load == LoadUnit::Gbytes && is_wide(capacities);
+    let points = || modes.iter().flat_map(|mode| &mode.points);
+    let (offered, accepted_load) = match units.load {
+        LoadUnit::Load => ("offered load (fraction of a port's rate)", "accepted load"),
+        LoadUnit::Gbytes => (
             "offered (GB/s of messages, each processor)",
-            "latency (ns)",
             "accepted (GB/s)",
         ),
     };
+    let x = load_axis(offered, is_wide, points().map(|point| point.x));
+    let loads = points().map(|point| point.accepted.mean);
+    let y = load_axis(accepted_load, is_wide, loads);
+    accepted.insert(0, all_accepted(&x, &y));
+    let mut marks = bounds(&modes);
+    marks.extend(saturations(&modes));
+    marks.retain(|mark| x.shows(mark.x));
+    // A logarithmic scale needs height to show small differences of accepted load.
+    let (above, below) = if is_wide { (50, 50) } else { (62, 38) };
     Chart {
         title: title(all),
         subtitle: subtitle(all, units),
-        x: axis(offered, x),
+        x,
         panels: vec![
             Panel {
-                axis: axis(latency, (0.0, highest(&modes))),
-                share: 62,
+                axis: latency_axis(&modes, units),
+                share: above,
                 curves: latencies,
             },
             Panel {
-                axis: axis(accepted_load, y),
-                share: 38,
+                axis: y,
+                share: below,
                 curves: accepted,
             },
         ],
         marks,
         unsteady: "not known to be steady: saturated (queues grow) or unsettled".to_owned(),
         band: "95 % interval over seeds".to_owned(),
+    }
+}
+
+/// The smallest and largest of positive values; the first is larger if there are none.
+fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::INFINITY, 0.0), |(low, high), value| {
+        (low.min(value), high.max(value))
+    })
+}
+
+/// Whether values differ too much for a linear scale.
+fn is_wide(values: impl Iterator<Item = f64>) -> bool {
+    let (low, high) = extent(values);
+    high > WIDE * low
+}
+
+/// A logarithmic axis around values.
+fn decades(name: &str, values: impl Iterator<Item = f64>) -> Axis {
+    let (low, high) = extent(values.filter(|&value| Scale::Decades.has(value)));
+    Axis {
+        name: name.to_owned(),
+        scale: Scale::Decades,
+        range: match low <= high {
+            true => (low / MARGIN, high * MARGIN),
+            false => (0.1, 1.0),
+        },
+    }
+}
+
+fn load_axis(name: &str, is_wide: bool, loads: impl Iterator<Item = f64>) -> Axis {
+    if is_wide {
+        return decades(name, loads);
+    }
+    Axis {
+        name: name.to_owned(),
+        scale: Scale::Linear,
+        range: Scale::Linear.around(0.0, loads.fold(1e-6, f64::max)),
     }
 }
 
@@ -253,18 +350,17 @@ fn subtitle(all: &[Sample], units: Units) -> String {
         [seed] => format!("seed {seed}"),
         _ => format!("means over {} seeds", seeds.len()),
     };
-    match units {
-        Units::OfMachine => format!("a cycle is {} ns; {seeds}", all[0].cycle_ns),
-        Units::Common => seeds,
+    match units.is_in_cycles {
+        true => format!("a cycle is {} ns; {seeds}", all[0].cycle_ns),
+        false => seeds,
     }
 }
 
 fn curve(
     name: &str,
-    colour: Colour,
-    stroke: Stroke,
+    (colour, stroke): (Colour, Stroke),
     mode: &Mode,
-    of: fn(&LoadPoint) -> Option<Point>,
+    of: impl Fn(&LoadPoint) -> Option<Point>,
 ) -> Curve {
     Curve {
         name: name.to_owned(),
@@ -274,290 +370,77 @@ fn curve(
     }
 }
 
+/// A latency. That of a point which is not steady depends on the length of its run, so its interval
+/// over seeds has no meaning.
 fn latency(point: &LoadPoint, estimate: Option<Estimate>) -> Option<Point> {
     let estimate = estimate?;
     Some(Point {
         x: point.x,
         y: estimate.mean,
-        half_width: estimate.half_width,
+        half_width: if point.is_steady {
+            estimate.half_width
+        } else {
+            0.0
+        },
         is_steady: point.is_steady,
     })
 }
 
-/// Accepted load, which is a rate in either unit.
 fn carried(point: &LoadPoint) -> Option<Point> {
     Some(Point {
+        x: point.x,
+        y: point.accepted.mean,
         half_width: point.accepted.half_width,
-        ..Point::new(point.x, point.accepted.mean)
+        is_steady: point.is_steady,
     })
 }
 
 /// The line on which all offered load is accepted.
-fn offered(to: f64) -> Curve {
+fn all_accepted(x: &Axis, y: &Axis) -> Curve {
+    let (from, to) = (x.range.0.max(y.range.0), x.range.1.min(y.range.1));
     Curve {
         name: "accepted = offered".to_owned(),
         colour: GREY,
         stroke: Stroke::Thin,
-        points: vec![Point::new(0.0, 0.0), Point::new(to, to)],
+        points: [from, to].map(|load| Point::new(load, load)).to_vec(),
     }
 }
 
-/// The top of the latency scale, above all steady points.
-fn highest(modes: &[Mode]) -> f64 {
-    let points = || modes.iter().flat_map(|mode| &mode.points);
-    let mean = |estimate: Option<Estimate>| estimate.map(|estimate| estimate.mean);
-    let means = points().filter_map(|point| mean(point.mean));
-    let lowest = means.fold(f64::INFINITY, f64::min);
-    let is_alone = modes.len() < 2;
-    let steady = points().filter(|point| point.is_steady);
-    let shown = steady.filter_map(|point| match is_alone {
-        true => mean(point.slowest),
-        false => mean(point.mean),
-    });
-    let most = shown.fold(3.0 * lowest, |most, one| most.max(ROOM * one));
-    let range = around(Scale::Linear, [most.min(HIGHEST * lowest)]);
-    range.map_or(1.0, |(_, high)| high)
+/// The lowest mean latency of a mode.
+fn lowest(mode: &Mode) -> Option<f64> {
+    let means = mode.points.iter().filter_map(|point| point.mean);
+    means.map(|mean| mean.mean).min_by(f64::total_cmp)
 }
 
-/// The name of a mode, with the load up to which it is steady.
-fn mode_name(mode: &Mode) -> String {
-    let name = &mode.name;
-    match saturation(mode) {
-        Saturation::Never => format!("{name}: steady at all loads"),
-        Saturation::Always => format!("{name}: not steady at any load"),
-        Saturation::Above(load) => format!("{name}: steady up to {}", rounded(load)),
-    }
-}
-
-/// A load without the rounding errors of its conversion.
-fn rounded(load: f64) -> f64 {
-    (load * 1e4).round() / 1e4
-}
-
-/// The load above which a mode is not steady.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Saturation {
-    Never,
-    Always,
-    /// Saturation is between this load and the next one of the sweep.
-    Above(f64),
-}
-
-fn saturation(mode: &Mode) -> Saturation {
-    let steady = mode.points.iter().take_while(|point| point.is_steady);
-    match (steady.last(), mode.points.iter().all(|p| p.is_steady)) {
-        (_, true) => Saturation::Never,
-        (None, false) => Saturation::Always,
-        (Some(last), false) => Saturation::Above(last.x),
-    }
-}
-
-/// The highest load before saturation of each mode.
-fn saturations(modes: &[Mode]) -> Vec<Mark> {
-    let is_alone = modes.len() < 2;
-    let of = |(mode, &colour): (&Mode, &Colour)| match saturation(mode) {
-        Saturation::Above(load) => Some(Mark {
-            x: load,
-            label: rounded(load).to_string(),
-            name: match is_alone {
-                true => format!("steady up to {}", rounded(load)),
-                false => "end of steady range".to_owned(),
-            },
-            colour: if is_alone { GREY } else { colour },
-            is_dotted: false,
-        }),
-        Saturation::Never | Saturation::Always => None,
+/// The latency axis, which ends above all steady points.
+fn latency_axis(modes: &[Mode], units: Units) -> Axis {
+    let name = match units.is_in_cycles {
+        true => "latency (cycles)",
+        false => "latency (ns)",
     };
-    modes
-        .iter()
-        .zip(COLOURS.iter().cycle())
-        .filter_map(of)
-        .collect()
-}
-
-/// The bounds of all modes, each once, in the colour of the first mode that has it.
-fn bounds(modes: &[Mode]) -> Vec<Mark> {
     let is_alone = modes.len() < 2;
-    let mut bounds: Vec<(f64, Colour, Vec<&str>)> = Vec::new();
-    for (mode, &colour) in modes.iter().zip(COLOURS.iter().cycle()) {
-        let Some(load) = mode.bound else { continue };
-        let name = mode.name.as_str();
-        let colour = if is_alone { COLOURS[7] } else { colour };
-        let known = bounds
-            .iter_mut()
-            .find(|(other, ..)| (other - load).abs() < 1e-3);
-        match known {
-            Some((.., names)) => names.push(name),
-            None => bounds.push((load, colour, vec![name])),
-        }
-    }
-    let is_one = bounds.len() == 1;
-    let named = |(load, colour, names): (f64, Colour, Vec<&str>)| {
-        let whose = if is_one {
-            String::new()
-        } else {
-            common(&names)
-        };
-        Mark {
-            x: load,
-            label: format!("{load:.3}"),
-            name: format!("bound {whose}").trim_end().to_owned(),
-            colour,
-            is_dotted: true,
-        }
+    let highest = |mode: &Mode| {
+        let steady = mode.points.iter().filter(|point| point.is_steady);
+        let shown = steady.filter_map(|point| match is_alone {
+            true => point.slowest,
+            false => point.mean,
+        });
+        let most = shown.fold(0.0, |most: f64, one| most.max(ROOM * one.mean));
+        Some(most.min(HIGHEST * lowest(mode)?))
     };
-    bounds.into_iter().map(named).collect()
-}
-
-/// The common prefix of names up to a comma, in parentheses.
-fn common(names: &[&str]) -> String {
-    let parts = |name: &str| name.split(", ").map(str::to_owned).collect::<Vec<_>>();
-    let mut common = names.first().map_or_else(Vec::new, |name| parts(name));
-    for name in names {
-        let alike = common.iter().zip(parts(name)).take_while(|(a, b)| *a == b);
-        common.truncate(alike.count());
+    let lowest = || modes.iter().filter_map(lowest);
+    let least = lowest().fold(f64::INFINITY, f64::min);
+    let most = modes.iter().filter_map(highest).fold(3.0 * least, f64::max);
+    if is_wide(lowest()) {
+        return decades(name, [least, most / MARGIN].into_iter());
     }
-    match common.join(", ") {
-        common if common.is_empty() => common,
-        common => format!("({common})"),
+    let range = around(Scale::Linear, [most]);
+    Axis {
+        name: name.to_owned(),
+        scale: Scale::Linear,
+        range: (0.0, range.map_or(1.0, |(_, high)| high)),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sample(load: f64, latency: f64, saturated: bool) -> Sample {
-        Sample {
-            load,
-            seed: 1,
-            accepted_load: load.min(0.7),
-            saturated,
-            latency_mean: Some(latency),
-            latency_p99: Some(2.0 * latency),
-            topology: "r1-32".to_owned(),
-            traffic: "uniform".to_owned(),
-            cycle_ns: 1.25,
-            full_gbytes_per_second: Some(2.0),
-            ..Sample::default()
-        }
-    }
-
-    fn of_machine(all: &[Sample]) -> Vec<Mode> {
-        modes(all, Units::OfMachine)
-    }
-
-    #[test]
-    fn what_bounds_share_names_them() {
-        assert_eq!(common(&["steady, one", "steady, other"]), "(steady)");
-        assert_eq!(common(&["steady, one"]), "(steady, one)");
-        assert_eq!(common(&["steady, one", "steadier, one"]), "");
-        assert_eq!(common(&[""]), "");
-    }
-
-    #[test]
-    fn saturation_is_above_the_last_steady_load_before_it() {
-        let at = |saturated: &[bool]| {
-            let loads = saturated.iter().zip([0.2, 0.4, 0.6]);
-            let all: Vec<_> = loads.map(|(&is, load)| sample(load, 50.0, is)).collect();
-            saturation(&of_machine(&all)[0])
-        };
-        assert_eq!(at(&[false, false, true]), Saturation::Above(0.4));
-        assert_eq!(at(&[false, true, false]), Saturation::Above(0.2));
-        assert_eq!(at(&[true, true, true]), Saturation::Always);
-        assert_eq!(at(&[false, false, false]), Saturation::Never);
-        let mut unsettled = [sample(0.2, 50.0, false), sample(0.4, 60.0, false)];
-        unsettled[1].state = "unsettled".to_owned();
-        let mode = &of_machine(&unsettled)[0];
-        assert_eq!(saturation(mode), Saturation::Above(0.2));
-    }
-
-    #[test]
-    fn the_scale_is_of_what_is_steady() {
-        let all = [
-            sample(0.2, 50.0, false),
-            sample(0.4, 100.0, false),
-            sample(0.6, 9e6, true),
-        ];
-        assert_eq!(highest(&of_machine(&all)), 250.0);
-        let all = [sample(0.2, 50.0, false), sample(0.4, 4e3, false)];
-        assert_eq!(highest(&of_machine(&all)), 600.0);
-        assert_eq!(highest(&[]), 1.0);
-    }
-
-    #[test]
-    fn points_past_saturation_are_not_drawn_as_latency() {
-        let all = [sample(0.2, 50.0, false), sample(0.6, 60.0, true)];
-        let drawing = svg(&all).expect("a drawing");
-        for words in [
-            "r1-32: uniform traffic",
-            "not known to be steady",
-            "mean latency",
-        ] {
-            assert!(drawing.contains(words), "{words}");
-        }
-        let steady = svg(&all[..1]).expect("a drawing");
-        assert!(!steady.contains("not known to be steady") && !steady.contains("steady up to"));
-        assert!(drawing.contains("steady up to"));
-        assert!(!drawing.contains("95 % interval"));
-        assert!(svg(&[]).is_err());
-    }
-
-    #[test]
-    fn seeds_of_a_load_are_one_point_with_an_interval() {
-        let mut all = [sample(0.2, 50.0, false), sample(0.2, 60.0, false)];
-        all[1].seed = 2;
-        let mode = &of_machine(&all)[0];
-        assert_eq!(mode.points.len(), 1);
-        let mean = mode.points[0].mean.expect("both have one");
-        assert_eq!(mean.mean, 55.0);
-        assert!(mean.half_width > 0.0);
-        let drawing = svg(&all).expect("a drawing");
-        assert!(drawing.contains("95 % interval over seeds"));
-        assert!(drawing.contains("means over 2 seeds"));
-    }
-
-    #[test]
-    fn different_networks_of_one_name_are_two_curves() {
-        let mut all = [1, 2].map(|_| sample(0.2, 50.0, false));
-        for (sample, description) in all.iter_mut().zip(["rate = 12.5", "rate = 14"]) {
-            sample.network = Some(super::super::sweep::fingerprint(description));
-        }
-        let names: Vec<_> = modes(&all, Units::Common)
-            .into_iter()
-            .map(|mode| mode.name)
-            .collect();
-        let own =
-            |sample: &Sample| format!("r1-32 #{:.8}", sample.network.as_deref().unwrap_or(""));
-        assert_eq!(names, [own(&all[0]), own(&all[1])]);
-        assert!(!svg(&all).expect("a drawing").contains("95 % interval"));
-        // An old file does not identify its network.
-        all[1].network = None;
-        assert_eq!(modes(&all, Units::OfMachine).len(), 1);
-    }
-
-    #[test]
-    fn several_networks_and_options_are_labelled_in_common_units() {
-        let mut all = [0.2, 0.4, 0.2, 0.4].map(|load| sample(load, 50.0, false));
-        for other in &mut all[2..] {
-            other.topology = "t3e-4x4x4".to_owned();
-            other.cycle_ns = 13.0;
-            other.full_gbytes_per_second = Some(0.5);
-            other.options = "message-bytes 8".to_owned();
-        }
-        let both = modes(&all, Units::Common);
-        assert_eq!(both[0].name, "r1-32, default options");
-        assert_eq!(both[1].name, "t3e-4x4x4, message-bytes 8");
-        assert_eq!(both[1].points[1].x, 0.2);
-        assert_eq!(both[1].points[0].mean.expect("it has one").mean, 650.0);
-        let drawing = svg(&all).expect("a drawing");
-        for words in [
-            "latency (ns)",
-            "GB/s",
-            "t3e-4x4x4, message-bytes 8",
-            "uniform traffic",
-        ] {
-            assert!(drawing.contains(words), "{words}");
-        }
-    }
-}
+mod tests;
