@@ -40,6 +40,8 @@ pub struct Set<L: Lanes> {
     pub arrivals: Vec<Arrivals<L>>,
     /// A window's worth of phits per slot.
     pub phits: Vec<L::Phit>,
+    /// Lanes of each chip at which something arrives.
+    pub chip_ports: Vec<u64>,
     pub(crate) due_chips: Bits,
     pub(crate) due_terminals: Bits,
 }
@@ -136,6 +138,7 @@ impl<L: Lanes> Exchange<L> {
         let set = || Set {
             arrivals: Vec::new(),
             phits: Vec::new(),
+            chip_ports: vec![0; chips],
             due_chips: Bits::new(chips),
             due_terminals: Bits::new(terminals),
         };
@@ -228,7 +231,8 @@ impl<L: Lanes> Exchange<L> {
     pub fn send(&mut self, slot: u32, arrivals: Arrivals<L>) {
         self.write.arrivals[slot as usize] = arrivals;
         match self.owner(slot) {
-            Owner::Chip(chip, _) => {
+            Owner::Chip(chip, port) => {
+                self.write.chip_ports[chip] |= 1 << port;
                 self.write.due_chips.set(chip);
             }
             Owner::Terminal(terminal) => self.write.due_terminals.set(terminal),
@@ -310,7 +314,8 @@ impl<L: Lanes> Exchange<L> {
         there.phits |= arrivals.phits;
         L::add_credits(&mut there.credits, &arrivals.credits);
         match self.owner(slot) {
-            Owner::Chip(chip, _) => {
+            Owner::Chip(chip, lane) => {
+                self.read.chip_ports[chip] |= 1 << lane;
                 self.read.due_chips.set(chip);
             }
             Owner::Terminal(terminal) => self.read.due_terminals.set(terminal),
