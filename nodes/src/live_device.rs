@@ -26,7 +26,7 @@ pub struct LiveDevice {
     why: Vec<Option<String>>,
     /// The defect of each port's wire: the name of the state, and the reason.
     wires: Vec<Option<(&'static str, String)>>,
-    /// Bit mask of the ports behind which a queueing discipline delays or drops frames.
+    /// Bit mask of the ports below which the kernel impairs frames.
     impaired: u64,
     /// Number of faults injected, by port and kind.
     faults: BTreeMap<(PortId, &'static str), u64>,
@@ -65,7 +65,7 @@ impl LiveDevice {
         }
     }
 
-    /// Records the ports, as a bit mask, behind which a queueing discipline delays or drops frames.
+    /// Records the ports, as a bit mask, below which the kernel impairs frames.
     pub fn set_impaired(&mut self, ports: u64) {
         self.impaired = ports;
     }

@@ -186,7 +186,8 @@ pub fn run(
         source,
     })?;
     let mut watched = vec![stop.wake_fd()];
-    watched.extend(wires.fd());
+    watched.extend(wires.fds());
+    let wires_readable = bits_from(1, watched.len());
     // Append descriptors that only wake the loop. The others are identified by position.
     watched.extend(ip.as_ref().and_then(IpDoor::fd));
     watched.extend(door.as_ref().map(Door::fd));
@@ -215,6 +216,7 @@ pub fn run(
         server,
         stop,
         wires,
+        wires_readable,
         ip,
         door,
         home,
@@ -232,10 +234,14 @@ pub fn run(
     Ok(())
 }
 
-/// Bits of the watched descriptors in the result of [`Server::serve`], in the order in which they
-/// were passed.
+/// Bit of the first watched descriptor in the result of [`Server::serve`], which has a bit for each
+/// in their order.
 const STOP_READABLE: u32 = 1 << 0;
-const WIRES_READABLE: u32 = 1 << 1;
+
+/// The bits of the descriptors from `first` to the one before `end`.
+const fn bits_from(first: usize, end: usize) -> u32 {
+    (1 << end) - (1 << first)
+}
 
 struct Process<'a> {
     config: &'a ProcessConfig,
@@ -243,6 +249,8 @@ struct Process<'a> {
     server: Server,
     stop: Stop,
     wires: Wires,
+    /// Bits of the wires' descriptors in the result of [`Server::serve`].
+    wires_readable: u32,
     ip: Option<IpDoor>,
     door: Option<Door>,
     home: Option<Home>,
@@ -389,7 +397,7 @@ impl Process<'_> {
         if served.readable & STOP_READABLE != 0 {
             stop.acknowledge();
         }
-        if served.readable & WIRES_READABLE != 0 {
+        if served.readable & self.wires_readable != 0 {
             self.update_wires();
         } else if self.offload != wanted {
             self.set_segmentation();
@@ -407,9 +415,9 @@ impl Process<'_> {
     /// Allows several frames per call where offload is wanted and no queueing discipline must see
     /// single frames.
     fn set_segmentation(&mut self) {
-        let impaired = self.wires.impaired();
-        self.driver.node.set_impaired(impaired);
-        let allowed = if self.offload { !impaired } else { 0 };
+        self.driver.node.set_impaired(self.wires.impaired());
+        let single_frames = self.wires.single_frames();
+        let allowed = if self.offload { !single_frames } else { 0 };
         self.driver.backend.set_segmentation(allowed);
     }
 

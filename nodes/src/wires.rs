@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use phitwire::node::PortId;
 use pnet::util::MacAddr;
 
-use crate::io::{Backend, InterfaceWatch, PortConfig, SendFailure, SendNotice, Wire, WireState};
+use crate::io::{
+    Backend, FilterWatch, InterfaceWatch, PortConfig, SendFailure, SendNotice, Wire, WireState,
+};
 use crate::throttle::Throttle;
 
 /// Interval of queries for state that the kernel does not announce.
@@ -51,6 +53,7 @@ struct PortWire {
 #[derive(Debug)]
 pub struct Wires {
     watch: Option<InterfaceWatch>,
+    filters: Option<FilterWatch>,
     wires: Vec<PortWire>,
     log: Throttle<Kind, (PortId, Notice)>,
     looked: Instant,
@@ -79,6 +82,10 @@ impl Wires {
             watch: InterfaceWatch::new(names)
                 .inspect_err(|error| tracing::warn!(%error, "cannot watch interfaces"))
                 .ok(),
+            // An ordinary process may not watch filters, and could not set any either.
+            filters: FilterWatch::new()
+                .inspect_err(|error| tracing::debug!(%error, "cannot watch filters"))
+                .ok(),
             wires,
             log: Throttle::new(),
             looked: Instant::now(),
@@ -95,8 +102,10 @@ impl Wires {
     }
 
     /// Readable when [`update`](Self::update) has something to do.
-    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.watch.as_ref().map(InterfaceWatch::fd)
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let interfaces = self.watch.as_ref().map(InterfaceWatch::fd);
+        let filters = self.filters.as_ref().map(FilterWatch::fd);
+        interfaces.into_iter().chain(filters)
     }
 
     /// Handles interface changes, binds ports to new interfaces, and reports changes in the defects
@@ -106,6 +115,12 @@ impl Wires {
         backend: &mut dyn Backend,
         mut changed: impl FnMut(PortId, Option<(&'static str, String)>),
     ) {
+        if let Some(filters) = &mut self.filters
+            && let Err(error) = filters.update()
+        {
+            tracing::warn!(%error, "stopped watching filters");
+            self.filters = None;
+        }
         let Some(watch) = &mut self.watch else {
             return;
         };
@@ -146,19 +161,24 @@ impl Wires {
     }
 
     /// Bit mask of the ports whose interface has a queueing discipline that must see single frames.
+    pub fn single_frames(&self) -> u64 {
+        let found = |of: &PortWire| self.watch.as_ref()?.find(&of.wire.interface);
+        self.mask(|of| found(of).is_some_and(|found| found.single_frames))
+    }
+
+    /// Bit mask of the ports whose frames the kernel may drop, delay or change: those with such a
+    /// discipline, or with a filter of nftables.
     pub fn impaired(&self) -> u64 {
-        let Some(watch) = &self.watch else {
-            return 0;
+        let filtered = |of: &PortWire| {
+            let filters = self.filters.as_ref();
+            filters.is_some_and(|filters| filters.is_filtered(&of.wire.interface))
         };
-        let impaired = |of: &&PortWire| {
-            watch
-                .find(&of.wire.interface)
-                .is_some_and(|found| found.impaired)
-        };
-        self.wires
-            .iter()
-            .filter(impaired)
-            .fold(0, |mask, of| mask | 1 << of.port)
+        self.single_frames() | self.mask(filtered)
+    }
+
+    fn mask(&self, is_in: impl Fn(&PortWire) -> bool) -> u64 {
+        let ports = self.wires.iter().filter(|of| is_in(of));
+        ports.fold(0, |mask, of| mask | 1 << of.port)
     }
 
     /// Logs frames that the kernel rejects, periodically queries its drops, and writes due lines.

@@ -31,7 +31,7 @@
   // What is shown of the link at each moment; going back must show the same again.
   const shown = (network, from, to) => {
     const look = new Look(network), all = [];
-    network.moments.forEach(({ t }, number) => { look.go(number); if (t >= 1000 * from && t <= 1000 * to) { const { lost, level, up, silent } = look.link(0); all.push({ t: t / 1000, lost, level, up, silent, words: trouble(look, look.link(0)) }); } });
+    network.moments.forEach(({ t }, number) => { look.go(number); if (t >= 1000 * from && t <= 1000 * to) { const { lost, level, up, silent, ways: [{ isKnown }] } = look.link(0); all.push({ t: t / 1000, lost, isKnown, level, up, silent, words: trouble(look, look.link(0)) }); } });
     const back = network.moments.findIndex(({ t }) => t === 1000 * to), again = look.go(back).link(0).lost, other = all.find(one => one.t === to);
     if (other && again !== other.lost) wrong.push(`${other.lost} at ${to} s, and ${again} when it is come back to`);
     return all;
@@ -46,6 +46,7 @@
   for (const [name, late] of [["idle", () => 0], ["asked up to 40 ms apart", even(40)], ["busy", busy]]) {
     demand(`nothing is lost, ${name}`, shown(told({ late }), 0, SECONDS), one => one.lost === 0 && one.level === "good");
     demand(`traffic that begins, ${name}`, shown(told({ late, begin: 15 }), 0, SECONDS), one => one.lost === 0 && one.level === "good");
+    demand(`and that is known, ${name}`, shown(told({ late }), 9, SECONDS), one => one.isKnown);
     const lossy = shown(told({ late, loss: () => .03 }), 9, SECONDS);
     demand(`3 % are lost, ${name}`, lossy, one => one.lost > .015 && one.lost < .045 && one.level === "warn");
     if (Math.abs(mean(lossy) - .03) > .001) wrong.push(`3 % are lost, ${name}: ${mean(lossy)} on average`);
@@ -55,9 +56,11 @@
     const ended = told({ late, loss: second => second < 20 ? .03 : 0 });
     demand(`8 s after it has ended, ${name}`, shown(ended, 28.2, SECONDS), one => one.lost === 0);
   }
+  demand("without traffic nothing is known", shown(told({ begin: SECONDS }), 0, SECONDS), one => !one.isKnown && one.lost === 0);
+  demand("nor from samples that scatter too much", shown(told({ loss: () => .2, late: even(1900) }), 9, SECONDS), one => !one.isKnown || one.lost > 0);
   // Counters of a restarted process, even if it has counted more by now than the previous one.
   const restarted = told({ change: (second, numbers, network) => { if (second >= 20) { numbers.set(network.node(1) + N.pid, 9); numbers.set(network.end(0, 1) + E.received, (second - 20) * RATE + (second > 21 ? 19 * RATE : 0)); } } });
-  demand("a receiver that was started again", shown(restarted, 20, 27.8), one => one.lost === 0);
+  demand("a receiver that was started again", shown(restarted, 20, 27.8), one => one.lost === 0 && !one.isKnown);
   // A node that does not answer: its last known values stay, and frames are still sent to it.
   const silence = says => told({ change: (second, numbers, network, text, last) => {
     if (second < 10 || second >= 20) return;

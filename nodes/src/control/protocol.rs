@@ -259,6 +259,14 @@ impl fmt::Display for Register {
     }
 }
 
+/// A port on the command line: a number, with or without the `p` of the interface's name.
+fn parse_port(text: &str) -> Result<PortId, &'static str> {
+    let number = text.strip_prefix('p').unwrap_or(text);
+    number
+        .parse()
+        .map_err(|_| "expected the number of a port, such as 33 or p33")
+}
+
 /// A fault at the link of a port. The command line takes its words and help texts from here.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Subcommand)]
@@ -266,7 +274,8 @@ impl fmt::Display for Register {
 pub enum Fault {
     /// Flip bits in the data that a lane of a port sends
     LaneNoise {
-        /// The port of the link
+        /// The port of the link, such as 33 or p33
+        #[arg(value_parser = parse_port)]
         port: PortId,
         /// The lane, 0 to 2
         lane: u8,
@@ -275,37 +284,44 @@ pub enum Fault {
     },
     /// Flip a bit of the next packet in a port's send buffer
     SoftError {
-        /// The port of the link
+        /// The port of the link, such as 33 or p33
+        #[arg(value_parser = parse_port)]
         port: PortId,
     },
     /// Take down the link of a port
     LinkDown {
-        /// The port of the link
+        /// The port of the link, such as 33 or p33
+        #[arg(value_parser = parse_port)]
         port: PortId,
     },
     /// Bring the link of a port back up
     LinkUp {
-        /// The port of the link
+        /// The port of the link, such as 33 or p33
+        #[arg(value_parser = parse_port)]
         port: PortId,
     },
     /// Make a port resend everything unacknowledged
     ForceRetry {
-        /// The port of the link
+        /// The port of the link, such as 33 or p33
+        #[arg(value_parser = parse_port)]
         port: PortId,
     },
     /// Send the next set of a port with a bad CRC (only links that carry sets)
     BadCrc {
-        /// The port of the link
+        /// The port of the link, such as 33 or p33
+        #[arg(value_parser = parse_port)]
         port: PortId,
     },
     /// Initialise the lanes of a port again (only links that carry sets)
     Reinit {
-        /// The port of the link
+        /// The port of the link, such as 33 or p33
+        #[arg(value_parser = parse_port)]
         port: PortId,
     },
     /// Take away the receive clock of a port (only links that carry sets)
     LoseClock {
-        /// The port of the link
+        /// The port of the link, such as 33 or p33
+        #[arg(value_parser = parse_port)]
         port: PortId,
         /// Duration in milliseconds
         #[arg(value_parser = clap::value_parser!(u64).range(0..=MAX_CLOCKLESS_MS))]
@@ -313,7 +329,8 @@ pub enum Fault {
     },
     /// Set the error-injection registers of a port (only links that carry sets)
     Inject {
-        /// The port of the link
+        /// The port of the link, such as 33 or p33
+        #[arg(value_parser = parse_port)]
         port: PortId,
         /// Sets to corrupt per lane, out of 65,536; 0 turns injection off
         probability: u16,
@@ -404,8 +421,8 @@ pub struct LinkReport {
     /// Packets, or sets of flits, received with a wrong CRC.
     #[serde(default)]
     pub bad_checks: u64,
-    /// Whether a queueing discipline that delays or drops frames, such as netem, is behind this
-    /// port.
+    /// Whether the kernel may drop, delay or change frames below this port: by a queueing
+    /// discipline such as netem, or by a filter of nftables.
     #[serde(default)]
     pub impaired: bool,
     /// Packets or sets received damaged, charged to each receive lane that had wrong bits in them.
@@ -472,6 +489,28 @@ impl LinkReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_is_named_with_or_without_its_p() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(subcommand)]
+            fault: Fault,
+        }
+        let read = |port: &str| {
+            let line = ["", "force-retry", port];
+            let line = <Line as clap::Parser>::try_parse_from(line);
+            line.map(|line| line.fault)
+                .map_err(|error| error.to_string())
+        };
+        for port in ["33", "p33"] {
+            assert_eq!(read(port), Ok(Fault::ForceRetry { port: 33 }));
+        }
+        for bad in ["p", "33p", "256", "r1-0:33"] {
+            let error = read(bad).unwrap_err();
+            assert!(error.contains("such as 33 or p33"), "{error}");
+        }
+    }
 
     #[test]
     fn requests_read_as_the_contract_writes_them() {

@@ -28,6 +28,10 @@ use nix::sys::socket::{
 };
 use pnet::util::MacAddr;
 
+use super::netlink::{
+    HEADER, NLM_F_REQUEST_DUMP, NLMSG_DONE, NLMSG_ERROR, attribute, messages, text, u32_at,
+};
+
 /// Disciplines that only queue, which the kernel installs by default.
 const HARMLESS: [&[u8]; 8] = [
     b"noqueue",
@@ -46,12 +50,6 @@ const RTM_NEWLINK: u16 = 16;
 const RTM_DELLINK: u16 = 17;
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWQDISC: u16 = 36;
-const NLMSG_ERROR: u16 = 2;
-const NLMSG_DONE: u16 = 3;
-const NLM_F_REQUEST_DUMP: u16 = 0x1 | 0x300;
-/// Bytes of a `nlmsghdr`. The body starts with a message-specific structure, which has the
-/// interface index in bytes 4 to 7 in all messages read here; attributes follow.
-const HEADER: usize = 16;
 
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
@@ -108,7 +106,7 @@ pub struct Found {
     pub has_carrier: bool,
     pub addresses: Vec<Ipv4Addr>,
     /// Whether the interface has a queueing discipline that must see single frames.
-    pub impaired: bool,
+    pub single_frames: bool,
 }
 
 /// Why an interface disappeared.
@@ -232,12 +230,8 @@ impl InterfaceWatch {
     }
 
     /// Reads the netlink messages of one datagram.
-    fn take(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        while let Some(header) = bytes.first_chunk::<HEADER>() {
-            let length = u32_at(header, 0) as usize;
-            let Some(body) = bytes.get(HEADER..length) else {
-                return Ok(());
-            };
+    fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
+        for (header, body) in messages(bytes) {
             let kind = u16::from_ne_bytes([header[4], header[5]]);
             match self.asked {
                 Some((number, question)) if number == u32_at(header, 8) => match kind {
@@ -246,7 +240,6 @@ impl InterfaceWatch {
                 },
                 _ => self.hear(kind, body),
             }
-            bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
         }
         Ok(())
     }
@@ -295,7 +288,7 @@ impl InterfaceWatch {
             }
             RTM_NEWQDISC => {
                 let discipline = attribute(body, TCMSG, TCA_KIND).map(text);
-                found.impaired |= discipline.is_some_and(|name| !HARMLESS.contains(&name));
+                found.single_frames |= discipline.is_some_and(|name| !HARMLESS.contains(&name));
             }
             _ => {}
         }
@@ -361,36 +354,10 @@ fn described(index: u32, body: &[u8]) -> Option<(&str, Found)> {
     Some((name, found))
 }
 
+/// The body of every message read here starts with a structure that has the interface's index in
+/// bytes 4 to 7; attributes follow.
 fn index_of(body: &[u8]) -> Option<u32> {
     body.get(4..8).map(|index| u32_at(index, 0))
-}
-
-/// The value of the first attribute of this type after a structure of `skip` bytes.
-fn attribute(body: &[u8], skip: usize, wanted: u16) -> Option<&[u8]> {
-    let mut attributes = body.get(skip..)?;
-    while attributes.len() >= 4 {
-        let length = usize::from(u16::from_ne_bytes([attributes[0], attributes[1]]));
-        let kind = u16::from_ne_bytes([attributes[2], attributes[3]]);
-        let value = attributes.get(4..length)?;
-        if kind == wanted {
-            return Some(value);
-        }
-        attributes = attributes
-            .get(length.next_multiple_of(4)..)
-            .unwrap_or_default();
-    }
-    None
-}
-
-/// The text before the first zero byte.
-fn text(value: &[u8]) -> &[u8] {
-    value.split(|&byte| byte == 0).next().unwrap_or_default()
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let mut value = [0; 4];
-    value.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_ne_bytes(value)
 }
 
 #[cfg(test)]
@@ -494,7 +461,7 @@ mod tests {
             };
             watch.found.insert("px".to_owned(), found);
             watch.note(RTM_NEWQDISC, body);
-            watch.found["px"].impaired
+            watch.found["px"].single_frames
         };
         let netem = body(7, TCMSG, &[(TCA_KIND, b"netem\0")]);
         assert!(impaired(&netem));

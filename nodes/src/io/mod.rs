@@ -11,10 +11,12 @@
 //! runs.
 
 mod counters;
+mod filter_watch;
 mod interface;
 mod interface_watch;
 mod kernel_drops;
 mod mmsg;
+mod netlink;
 mod open_error;
 
 pub mod plain;
@@ -36,6 +38,7 @@ use phitwire::node::PortId;
 use serde::{Deserialize, Serialize};
 
 pub use counters::IoCounters;
+pub use filter_watch::FilterWatch;
 pub use interface::find_interface;
 pub use interface_watch::{Found, InterfaceWatch};
 pub use open_error::OpenError;

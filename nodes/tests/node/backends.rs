@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::common::{
     Take, Toy, ethernet_port, free_addresses, has_io_uring, in_namespace, ip, join_interfaces,
-    own_namespace, run_toy, udp_port, wait_until,
+    own_namespace, run_toy, skip, udp_port, wait_until,
 };
 use nix::unistd::gettid;
 use phitwire_nodes::io::{self, IoCounters, IoEngine, OpenError, PortConfig};
@@ -171,7 +171,7 @@ fn a_queueing_discipline_put_on_and_taken_off_is_noticed() {
         let mut wait_for = |wanted: [bool; 2]| {
             wait_until(&format!("{wanted:?}"), || {
                 watch.update().unwrap();
-                let impaired = |name| watch.find(name).is_some_and(|found| found.impaired);
+                let impaired = |name| watch.find(name).is_some_and(|found| found.single_frames);
                 names.map(impaired) == wanted
             });
         };
@@ -340,4 +340,44 @@ fn a_flapping_interface_under_udp_loses_frames_and_nothing_else() {
     for engine in [IoEngine::Plain, IoEngine::Uring] {
         in_namespace(move || flap(engine, veth_udp, |all| all.frames_dropped()));
     }
+}
+
+#[test]
+fn a_filter_put_on_and_taken_off_is_noticed() {
+    in_namespace(|| {
+        let version = std::process::Command::new("nft").arg("--version").output();
+        if version.is_err() {
+            skip("nft is not installed");
+            return;
+        }
+        join_interfaces();
+        let names = ["p0", "p1"];
+        let mut watch = io::FilterWatch::new().unwrap();
+        let mut wait_for = |wanted: [bool; 2]| {
+            wait_until(&format!("{wanted:?}"), || {
+                watch.update().unwrap();
+                names.map(|name| watch.is_filtered(name)) == wanted
+            });
+        };
+        let nft = |command: &str| {
+            let mut nft = std::process::Command::new("nft");
+            let status = nft.arg(command).status().unwrap();
+            assert!(status.success(), "nft {command}");
+        };
+        wait_for([false, false]);
+        nft("add table netdev phw_p1; add chain netdev phw_p1 impair \
+             { type filter hook ingress device \"p1\" priority 0; }; \
+             add rule netdev phw_p1 impair numgen random mod 100 < 3 counter drop");
+        wait_for([false, true]);
+        nft("add table inet t; add chain inet t c { type filter hook input priority 0; }");
+        nft("add table netdev t; add chain netdev t c \
+             { type filter hook ingress devices = { p0, lo } priority 0; }");
+        wait_for([true, true]);
+        nft("delete table netdev phw_p1");
+        wait_for([true, false]);
+        let late = io::FilterWatch::new().unwrap();
+        assert!(late.is_filtered("p0"), "a filter that was there before");
+        nft("delete table netdev t");
+        wait_for([false, false]);
+    });
 }

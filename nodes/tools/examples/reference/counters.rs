@@ -54,7 +54,7 @@ const OF_PROCESSES_BY_HAND: [(&str, &str); 4] = [
     ("door.clients", "Programs that are attached now."),
     (
         "noise.flipped_bits",
-        "Bits that `ctl NODE fault noise` has flipped above what links repeat.",
+        "Bits that `ctl NODE fault lane-noise` has flipped above what links repeat.",
     ),
     (
         "portN.fault_NAME",

@@ -4,8 +4,9 @@
 //! A direction is captured at its sender, in the sender's namespace: [`Hears::Sent`]. This captures
 //! the frames that the sender handed over, including those that nftables drops at the receiver, but
 //! not those that netem dropped at the sender's interface. [`Place::Receiver`] captures frames that
-//! arrive at the other end, before nftables there. [`Place::Both`] captures both: frames missing
-//! from the second were lost in between.
+//! arrive at the other end, before nftables there. [`Place::Both`] captures both. Neither place
+//! shows which frames netem or nftables drops: netem is before both, nftables after both. Frames
+//! missing from the second were lost between the two interfaces.
 //!
 //! - [`links`](LabLink) reads the links of a lab;
 //! - [`session`](Capture) opens the taps, one namespace after another, and merges their frames by

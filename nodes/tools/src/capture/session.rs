@@ -108,8 +108,8 @@ pub struct Heard {
     pub frames: u64,
     /// Captured resends: packets, or the units that the direction's links resend.
     pub retries: u64,
-    /// Messages that the kernel dropped for lack of room.
-    pub dropped: u64,
+    /// Messages that the capture missed: the kernel dropped them for lack of room.
+    pub missed: u64,
     known: Known,
     way: Way,
     /// The tap; `None` once the interface is gone.
@@ -348,7 +348,7 @@ impl Capture {
 
     fn drop_tap(&mut self, index: usize) {
         let heard = &mut self.heard[index];
-        heard.dropped = heard.tap.take().map_or(heard.dropped, |tap| tap.dropped());
+        heard.missed = heard.tap.take().map_or(heard.missed, |tap| tap.dropped());
     }
 
     /// Writes the frames older than `older`.
@@ -402,18 +402,18 @@ impl Capture {
         })
     }
 
-    /// Counts frames written and dropped; returns the statistics blocks of all directions.
+    /// Counts frames written and missed; returns the statistics blocks of all directions.
     fn statistics(&mut self, sink: &Sink) -> Vec<u8> {
         let to_ns = wall_ns();
         let mut blocks = Vec::new();
         for (index, heard) in (0..).zip(&mut self.heard) {
             heard.frames = sink.frames(index as usize);
-            heard.dropped = heard.tap.as_ref().map_or(heard.dropped, Tap::dropped);
+            heard.missed = heard.tap.as_ref().map_or(heard.missed, Tap::dropped);
             let statistics = Statistics {
                 from_ns: self.from_ns,
                 to_ns,
                 frames: heard.frames,
-                dropped: heard.dropped,
+                dropped: heard.missed,
             };
             pcapng::statistics(&mut blocks, index, &statistics);
         }
@@ -438,7 +438,8 @@ fn wanted(
                 let ends = [&link.ends[from], &link.ends[1 - from]];
                 let (at, suffix, what) = match hears {
                     Hears::Sent => (ends[0], "", "as sent"),
-                    Hears::Received => (ends[1], " received", "as received"),
+                    // Not "received": nftables may drop the frame above the tap.
+                    Hears::Received => (ends[1], " arrived", "as arrived, before nftables"),
                 };
                 let [a, b] = ends.map(|end| format!("{} port {}", end.node, end.port));
                 let (node, interface) = (&at.node, &at.interface);
@@ -495,7 +496,7 @@ fn open_taps(
                 description: wanted.description,
                 frames: 0,
                 retries: 0,
-                dropped: 0,
+                missed: 0,
                 known: Known::default(),
                 way: match wanted.hears {
                     Hears::Sent => Way::Out,

@@ -25,7 +25,7 @@ use crate::capture::{
 #[derive(Debug, Args)]
 pub struct CaptureArgs {
     /// Lab
-    #[arg(long)]
+    #[arg(long, env = super::LAB, hide_env_values = true)]
     lab: String,
     /// Capture only these links: a link id, NODE:PORT, NODE-NODE (every link between the two) or
     /// NODE (every link of the node); may be repeated
@@ -71,8 +71,9 @@ pub(super) struct Summary {
     bytes: u64,
     /// Frames written.
     frames: u64,
-    /// Frames that the kernel dropped before they were written.
-    dropped: u64,
+    /// Frames that the capture missed because it was too slow. Frames that the link lost are not
+    /// among them.
+    missed: u64,
     /// Why the capture ended.
     end: &'static str,
     /// Each direction of each link.
@@ -88,15 +89,16 @@ struct Direction {
     frames: u64,
     /// Packets, or sets of flits, that were resent.
     retries: u64,
-    /// Frames that the kernel dropped before they were written.
-    dropped: u64,
+    /// Frames that the capture missed because it was too slow. Frames that the link lost are not
+    /// among them.
+    missed: u64,
 }
 
 /// Default limit of a file, which keeps a forgotten capture from filling the disk.
 const DEFAULT_BYTES: u64 = 1_000_000_000;
 
-/// The version of the JSON.
-const VERSION: u32 = 1;
+/// The version of the JSON. 2: `missed` instead of `dropped`.
+const VERSION: u32 = 2;
 
 fn parse_bytes(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.as_bytes().last() {
@@ -181,7 +183,7 @@ fn summary(
 ) -> miette::Result<()> {
     let heard = capture.heard();
     let frames: u64 = heard.iter().map(|heard| heard.frames).sum();
-    let dropped: u64 = heard.iter().map(|heard| heard.dropped).sum();
+    let missed: u64 = heard.iter().map(|heard| heard.missed).sum();
     let why = match end {
         Some(End::Asked) => "interrupted by a signal",
         Some(End::Reached) => "reached the requested limit",
@@ -195,29 +197,29 @@ fn summary(
             name: heard.name.clone(),
             frames: heard.frames,
             retries: heard.retries,
-            dropped: heard.dropped,
+            missed: heard.missed,
         };
         print(&json(&Summary {
             version: VERSION,
             file: sink.file().display().to_string(),
             bytes: sink.written(),
             frames,
-            dropped,
+            missed,
             end: why,
             directions: heard.iter().map(direction).collect(),
         })?)?;
         return Ok(());
     }
-    let mut table = TextTable::new(&["direction", "frames", "retries", "dropped"]);
+    let mut table = TextTable::new(&["direction", "frames", "retries", "missed"]);
     for heard in heard {
-        let numbers = [heard.frames, heard.retries, heard.dropped];
-        let [frames, retries, dropped] = numbers.map(|number| number.to_string());
-        table.row([heard.name.clone(), frames, retries, dropped]);
+        let numbers = [heard.frames, heard.retries, heard.missed];
+        let [frames, retries, missed] = numbers.map(|number| number.to_string());
+        table.row([heard.name.clone(), frames, retries, missed]);
     }
     let (text, bytes, file) = (table.render(), sink.written(), sink.file().display());
     output::complain(&format!(
-        "{text}{frames} frames, {bytes} bytes written to {file}; {dropped} frames dropped (capture \
-         too slow); {why}"
+        "{text}{frames} frames, {bytes} bytes written to {file}; the capture missed {missed} \
+         frames; {why}"
     ));
     Ok(())
 }

@@ -24,7 +24,7 @@ use crate::description;
 #[derive(Debug, Args)]
 pub struct CtlArgs {
     /// Lab
-    #[arg(long)]
+    #[arg(long, env = super::LAB, hide_env_values = true)]
     lab: String,
     /// Node, or `all`
     node: String,
@@ -38,6 +38,9 @@ pub struct CtlArgs {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Print counters
+    ///
+    /// The guide explains each in its reference, reference/counters.md, which
+    /// `docs/guide/build.sh --reference-only` writes.
     Stats {
         /// Only counters whose name contains this
         filter: Option<String>,
@@ -71,6 +74,8 @@ enum Command {
         via: ViaArgs,
     },
     /// Inject a fault
+    ///
+    /// No fault loses a frame: `phitwire lab impair LINK loss 3%` loses a share of them.
     Fault {
         #[command(subcommand)]
         fault: Fault,

@@ -49,7 +49,7 @@ enum Command {
 #[derive(Debug, Args)]
 pub(super) struct LabArgs {
     /// Lab
-    #[arg(long)]
+    #[arg(long, env = super::LAB, hide_env_values = true)]
     pub(super) lab: String,
     /// Print JSON: one object, or with --watch one per line
     #[arg(long)]

@@ -17,6 +17,7 @@ mod ping;
 mod plot;
 mod progress;
 mod record;
+mod refusal;
 mod report;
 mod reproduce;
 mod route;
@@ -42,7 +43,6 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use miette::{IntoDiagnostic, WrapErr};
 use phitwire::catalogue::Catalogue;
-use phitwire::net::harmless;
 use phitwire_nodes::output;
 use serde::Serialize;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -52,6 +52,9 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::description::open as read_network;
 use crate::machines;
 use crate::schema::Output;
+
+/// The environment variable with the default of `--lab`, which the scripts read, too.
+const LAB: &str = "PHITWIRE_LAB";
 
 /// The exit statuses of the command, for its help.
 const STATUSES: &str = "Exit status:
@@ -63,8 +66,9 @@ const STATUSES: &str = "Exit status:
   130  interrupted by Ctrl-C, SIGTERM or SIGHUP before completion, including --seconds and --count
   141  the reader of the output went away
 
-PHITWIRE_LOG=debug prints more on standard error; NO_COLOR=1 disables colours. phitwire-msgrate and
-phitwire-bench are aliases of the measuring commands.";
+PHITWIRE_LAB=NAME is the default of --lab where a lab is required. PHITWIRE_LOG=debug prints more on
+standard error; NO_COLOR=1 disables colours. phitwire-msgrate and phitwire-bench are aliases of the
+measuring commands.";
 
 /// Routers and NICs of Cray networks, over the links of ordinary Linux machines.
 #[derive(Debug, Parser)]
@@ -157,7 +161,7 @@ pub fn main(machines: Catalogue, tools: &[Tool]) -> ExitCode {
         .and_then(|matches| Cli::from_arg_matches(&matches))
     {
         Ok(cli) => cli,
-        Err(error) => return refuse(&error),
+        Err(error) => return refusal::refuse(&error, &command(tools)),
     };
     let named: Option<Targets> = std::env::var("PHITWIRE_LOG")
         .ok()
@@ -217,41 +221,6 @@ fn colours_are_wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Prints an argument error, or the requested help, as clap does, but escapes terminal control
-/// characters.
-fn refuse(error: &clap::Error) -> ExitCode {
-    let plain = error.render().to_string();
-    let mut shown = harmless(&plain);
-    let arguments = std::env::args_os().skip(1);
-    let words = there_are(
-        error,
-        arguments.map(|one| one.to_string_lossy().into_owned()),
-    );
-    if words.is_none() && (shown == plain || !error.use_stderr()) {
-        error.exit();
-    }
-    shown.extend(words.map(|words| format!("\navailable: {words}")));
-    output::complain(shown.trim_end());
-    ExitCode::from(error.exit_code() as u8)
-}
-
-/// A list of the existing commands, for the error about an unknown one.
-fn there_are(error: &clap::Error, arguments: impl Iterator<Item = String>) -> Option<String> {
-    if error.kind() != clap::error::ErrorKind::InvalidSubcommand {
-        return None;
-    }
-    let mut command = Cli::command();
-    for argument in arguments {
-        if let Some(next) = command.find_subcommand(&argument) {
-            command = next.clone();
-        }
-    }
-    let names = command
-        .get_subcommands()
-        .map(|one| one.get_name().to_owned());
-    Some(names.collect::<Vec<_>>().join(", "))
-}
-
 /// A value as JSON, with sorted keys.
 fn json(value: &impl Serialize) -> miette::Result<String> {
     let value = serde_json::to_value(value).into_diagnostic()?;
@@ -269,23 +238,6 @@ fn print(text: &str) -> miette::Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_command_that_is_none_is_refused_with_those_that_are() {
-        for (line, named) in [
-            (
-                "ctl --lab x nic0 fault foo",
-                "lane-noise, soft-error, link-down",
-            ),
-            ("topology foo", "generate, check, show"),
-        ] {
-            let words = || line.split(' ').map(str::to_owned);
-            let all = ["phitwire".to_owned()].into_iter().chain(words());
-            let error = Cli::try_parse_from(all).expect_err(line);
-            let told = there_are(&error, words()).expect(line);
-            assert!(told.starts_with(named), "{line}: {told}");
-        }
-    }
 
     #[test]
     fn the_arguments_are_consistent() {

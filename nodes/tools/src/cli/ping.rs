@@ -33,7 +33,7 @@ use crate::trace::live::{self, Lab, words};
 #[derive(Debug, Args)]
 pub struct PingArgs {
     /// Lab
-    #[arg(long)]
+    #[arg(long, env = super::LAB, hide_env_values = true)]
     lab: String,
     /// Sending NIC, such as nic0
     from: String,

@@ -17,7 +17,7 @@ use crate::watch::{Chronicle, Sample, Sampler};
 #[derive(Debug, Args)]
 pub struct RecordArgs {
     /// Lab
-    #[arg(long)]
+    #[arg(long, env = super::LAB, hide_env_values = true)]
     lab: String,
     /// Output file, for `phitwire view`
     #[arg(long, short, value_name = "FILE")]

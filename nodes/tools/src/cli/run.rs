@@ -29,7 +29,7 @@ pub struct RunArgs {
     #[arg(long)]
     node: String,
     /// Lab: the directory of the control socket, which also keeps labs apart on shared wires
-    #[arg(long)]
+    #[arg(long, env = super::LAB, hide_env_values = true)]
     lab: String,
     /// Transport of link frames
     #[arg(long, value_enum, default_value_t)]

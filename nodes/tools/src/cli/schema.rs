@@ -19,7 +19,7 @@ use crate::trace::Trace;
 const OUTPUTS: [Output; 11] = [
     Output::of::<super::capture::Summary>(
         "capture",
-        1,
+        2,
         "phitwire capture --json",
         "Summary of a capture",
     ),

@@ -24,7 +24,7 @@ use crate::whole_file;
 #[derive(Debug, Args)]
 pub struct TraceArgs {
     /// Lab
-    #[arg(long)]
+    #[arg(long, env = super::LAB, hide_env_values = true)]
     lab: String,
     /// Sending NIC, such as nic0
     #[arg(long)]

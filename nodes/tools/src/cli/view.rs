@@ -28,8 +28,8 @@ const LISTEN: &str = "127.0.0.1:7410";
 
 #[derive(Debug, Args)]
 pub struct ViewArgs {
-    /// Lab
-    #[arg(long, required_unless_present = "file", conflicts_with = "file")]
+    /// Lab; without effect if a recording is shown
+    #[arg(long, required_unless_present = "file", env = super::LAB, hide_env_values = true)]
     lab: Option<String>,
     /// Show a recording of `phitwire record` or `phitwire sim --record` instead
     file: Option<PathBuf>,
@@ -83,7 +83,8 @@ fn listen(args: &ViewArgs) -> miette::Result<(TcpListener, SocketAddr)> {
 pub fn run(args: &ViewArgs) -> miette::Result<ExitCode> {
     let stop = Stop::at_signals().into_diagnostic()?;
     let recorded = args.file.as_deref().map(open).transpose()?;
-    let sampler = args.lab.as_deref().map(Sampler::open).transpose()?;
+    let lab = args.lab.as_deref().filter(|_| recorded.is_none());
+    let sampler = lab.map(Sampler::open).transpose()?;
     let (listener, at) = listen(args)?;
     let guard = Guard::new(at, secret()?, secret()?);
     let token = guard.token().map(|token| format!("?token={token}"));

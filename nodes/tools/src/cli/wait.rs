@@ -22,7 +22,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 #[derive(Debug, Args)]
 pub struct WaitArgs {
     /// Lab
-    #[arg(long)]
+    #[arg(long, env = super::LAB, hide_env_values = true)]
     lab: String,
     /// Give up after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]

@@ -64,7 +64,11 @@ impl Live {
         let mut number = 0;
         while goes_on() {
             if !sampler.is_there() {
-                *held(&self.over) = Some("the lab has been taken down".to_owned());
+                *held(&self.over) = Some(format!(
+                    "the lab has been taken down; to watch a new one of this name, run `phitwire \
+                     view --lab {}` again and reload this page",
+                    sampler.lab()
+                ));
                 return;
             }
             let begun = Instant::now();

@@ -31,9 +31,9 @@ pub enum EventKind {
     Reroute,
     /// A fault was injected or removed on purpose.
     FaultInjected,
-    /// A port has a queueing discipline such as netem now.
+    /// The kernel impairs a port now: by a queueing discipline such as netem, or by a filter.
     Impaired,
-    /// That queueing discipline was removed.
+    /// That discipline or filter was removed.
     ImpairmentGone,
     /// A traffic run has begun at a NIC.
     TrafficStarted,
@@ -174,10 +174,10 @@ impl Teller<'_> {
     fn compare_links(&mut self, before: &LinkReport, link: &LinkReport) {
         if before.impaired != link.impaired {
             let (kind, words) = match link.impaired {
-                true => (EventKind::Impaired, "the kernel impairs outgoing frames"),
+                true => (EventKind::Impaired, "the kernel impairs frames"),
                 false => (
                     EventKind::ImpairmentGone,
-                    "the kernel no longer impairs outgoing frames",
+                    "the kernel no longer impairs frames",
                 ),
             };
             self.tell(kind, Some(link), format!("to {}: {words}", link.peer));

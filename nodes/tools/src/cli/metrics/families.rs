@@ -114,7 +114,7 @@ impl Families {
             ),
             (
                 "link_impaired",
-                "Whether a queueing discipline such as netem impairs the port.",
+                "Whether the kernel impairs the port, by netem or nftables.",
                 is(link.impaired),
             ),
             (

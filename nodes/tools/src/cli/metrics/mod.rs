@@ -35,7 +35,7 @@ const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 #[derive(Debug, Args)]
 pub struct MetricsArgs {
     /// Lab
-    #[arg(long)]
+    #[arg(long, env = crate::cli::LAB, hide_env_values = true)]
     lab: String,
     /// Address to listen on. Anyone who can reach it can read the metrics: there is no
     /// authentication

@@ -190,7 +190,7 @@ const fn column(
 /// The columns of the table of links, in their order.
 const COLUMNS: [Column; 13] = [
     column("link", 4, 0, false, |row| row.link.to_string()),
-    column("ends", 0, 0, false, ends),
+    column("ends", 0, 0, false, LinkRow::ends),
     column("state", 0, 0, false, |row| row.state().to_owned()),
     column("lanes", 5, 1, false, LinkRow::lanes),
     column("frames/s", 8, 0, true, |row| short(row.frames())),
@@ -219,11 +219,6 @@ const COLUMNS: [Column; 13] = [
 ];
 /// Minimum width of the column that explains problems. It takes the space that the others leave.
 const PROBLEM: u16 = 16;
-
-fn ends(row: &LinkRow) -> String {
-    let impaired = if row.is_impaired() { " *" } else { "" };
-    format!("{}{impaired}", row.name())
-}
 
 /// The columns that fit into this width, with their widths. Names of links are never cut.
 fn fitting(links: &[LinkRow], width: u16) -> Vec<(&'static Column, Constraint)> {
@@ -404,7 +399,7 @@ arrows, j k, PgUp PgDn, Home End    move
 use: frames of the busier direction, of 10,000/s
 bad: packets or sets received with a bad check
 lanes: active receive lanes of ends A and B
-*: netem or another queueing discipline impairs the link";
+*: netem, another queueing discipline or nftables impairs the link";
 
 fn draw_prompt(frame: &mut Frame<'_>, app: &App, area: Rect) {
     match &app.prompt {

@@ -46,7 +46,7 @@ const TURN: Duration = Duration::from_millis(50);
 #[derive(Debug, Args)]
 pub struct TopArgs {
     /// Lab
-    #[arg(long)]
+    #[arg(long, env = crate::cli::LAB, hide_env_values = true)]
     lab: String,
     /// Polling interval
     #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(100..=60_000))]

@@ -75,7 +75,7 @@ fn links(look: &Look) -> String {
     for row in rows::links(&look.sample, &look.rates, None, "", Sort::Trouble) {
         table.row([
             row.link.to_string(),
-            row.name(),
+            row.ends(),
             row.state().to_owned(),
             row.lanes(),
             short(row.frames()),

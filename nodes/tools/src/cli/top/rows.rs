@@ -151,6 +151,12 @@ impl LinkRow {
         format!("{} - {}", a.name(), b.name())
     }
 
+    /// The name, marked if the link is impaired.
+    pub fn ends(&self) -> String {
+        let mark = if self.is_impaired() { " *" } else { "" };
+        format!("{}{mark}", self.name())
+    }
+
     /// State of the end that is down, or a note that an end does not reply.
     pub fn state(&self) -> &str {
         let mut ends = self.ends.iter();
@@ -205,7 +211,7 @@ impl LinkRow {
         reports.map(|link| link.resent).sum()
     }
 
-    /// Whether an impairment such as netem is active at either end.
+    /// Whether netem, nftables or the like impairs either end.
     pub fn is_impaired(&self) -> bool {
         let mut reports = self.ends.iter().filter_map(|end| end.report.as_ref());
         reports.any(|link| link.impaired)

@@ -14,6 +14,7 @@ use phitwire_nodes::control::{Fault, Request};
 use super::app::{Action, App, View};
 use super::detail::distribution;
 use super::draw::{bar, draw};
+use super::plain;
 use super::rows::{self, LinkRow, Sort, Trouble};
 use super::worker::{Look, News};
 use crate::watch::tests::lab;
@@ -414,4 +415,23 @@ fn a_distribution_leaves_no_latency_out() {
         assert!(rows.len() <= 6);
     }
     assert!(distribution(&LatencyCounts::default(), 6).is_empty());
+}
+
+#[test]
+fn an_impaired_link_is_marked_on_the_screen_and_in_text() {
+    let (network, before) = lab();
+    let mut after = before.clone();
+    after.at_ms += 500;
+    after.nodes[0].links[0].impaired = true;
+    let mark = |text: &str| text.lines().filter(|line| line.contains(" * ")).count();
+    for (sample, marks) in [(&before, 0), (&after, 1)] {
+        let app = app(&[before.clone(), sample.clone()]);
+        assert_eq!(mark(&screen(&app, 120, 30)), marks);
+        let look = Look {
+            rates: Rates::between(&*network, &before, sample),
+            events: Vec::new(),
+            sample: Arc::new(sample.clone()),
+        };
+        assert_eq!(mark(&plain::text("demo", "", &look)), marks);
+    }
 }

@@ -116,16 +116,16 @@ class Window {
   /// The units that the sender had sent at the middle one of these moments.
   carried(way) { return this.rows[this.rows.length >> 1].carried[way]; }
 }
-/// The units that a direction lost from one window to another: the difference of their medians, if it clearly exceeds
-/// the spread within the windows.
+/// The units that a direction lost from one window to another: the difference of their medians, and whether that clearly
+/// exceeds the spread within the windows.
 function losses(far, near, way) {
   const before = far.sort(way), after = near.sort(way);
-  if (before < 3 || after < 3) return 0;
+  if (before < 3 || after < 3) return [0, false];
   // The standard error of this difference, from half the interquartile ranges, for normally distributed values.
   const half = ({ most }, count) => (most[count - 1 - (count >> 2)] - most[count >> 2]) / 2;
   const off = 1.86 * Math.sqrt(1 / before + 1 / after) * (half(far, before) + half(near, after)) / 2;
   const missing = near.most[after >> 1] - far.most[before >> 1];
-  return missing > SURE * off ? missing : 0;
+  return [missing, missing > SURE * off];
 }
 
 /// The state of the network at a moment, compared with that some time before.
@@ -165,14 +165,18 @@ class Look {
   grown(at) { return Math.max(0, this.get(at) - (this.far.numbers[at] || 0)); }
   stages(node) { let found = null; for (const placed of this.network.stages[node]) if (placed.from <= this.number) found = placed; return found; }
 
-  /// The share of units that a direction loses; zero if a process at one of its ends was restarted.
+  /// The share of units that a direction loses; zero if none is certain; NaN if that says nothing: after a process at one
+  /// of its ends was restarted, among few units, or if many are missing but the samples scatter as widely.
   lost(number, rate, from, to) {
     const now = this.now.numbers, far = this.far.numbers, { network } = this, side = number % 2;
     const ends = network.links[(number - side) / 2], isSame = ends.every(([node]) => now[network.node(node) + N.pid] === far[network.node(node) + N.pid]);
-    if (!this.compares || !isSame || now[from + E.carried] < far[from + E.carried] || now[to + E.received] < far[to + E.received]) return 0;
-    const carried = this.latest.carried(number) - this.oldest.carried(number), missing = carried >= 100 ? losses(this.oldest, this.latest, number) : 0;
+    if (!this.compares || !isSame || now[from + E.carried] < far[from + E.carried] || now[to + E.received] < far[to + E.received]) return NaN;
+    const carried = this.latest.carried(number) - this.oldest.carried(number);
+    if (!(carried >= 100)) return NaN;
+    const [missing, isSure] = losses(this.oldest, this.latest, number);
     // Require more than what may be in flight: if traffic began within the window, nothing was in flight before.
-    return missing >= FEW && missing >= this.hasty * rate && missing >= .002 * carried ? missing / carried : 0;
+    if (isSure && missing >= FEW && missing >= this.hasty * rate && missing >= .002 * carried) return missing / carried;
+    return missing >= MANY * carried ? NaN : 0;
   }
   /// One direction of a link: what its sender sent and its receiver received.
   direction(way, number, from, to) {
@@ -180,7 +184,7 @@ class Look {
     const grown = at => { const by = now[at] - far[at]; return by > 0 ? by : 0; };
     const rate = at => { const by = now[at] - before[at]; return by > 0 && seconds > 0 ? by / seconds : 0; };
     const sent = grown(from + E.sent), again = grown(from + E.resent);
-    way.rate = rate(from + E.carried); way.lost = this.lost(number, way.rate, from, to);
+    way.rate = rate(from + E.carried); const lost = this.lost(number, way.rate, from, to); way.lost = lost || 0; way.isKnown = lost === lost;
     way.resent = rate(from + E.resent); way.share = sent + again > 20 ? again / (sent + again) : 0;
     way.bad = rate(to + E.bad); way.badGrown = grown(to + E.bad);
   }
@@ -239,6 +243,8 @@ function capacity(network, all) {
 }
 /// Frames that may be in flight while the ends are sampled.
 const FEW = 5;
+/// Share of missing units from which on, without certainty, it is not said that none is lost.
+const MANY = .02;
 
 /// Numbers for display.
 function short(number) {

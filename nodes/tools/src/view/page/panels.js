@@ -26,6 +26,13 @@ function trouble(look, found) {
   if (found.badGrown > 2) words.push("bad CRCs");
   return words.join(", ") || "healthy";
 }
+/// The loss of a direction, in words.
+function lostWords(way) {
+  if (way.lost > 0) return percent(way.lost);
+  const words = make("span", way.isKnown ? "none seen" : "not yet known");
+  words.title = way.isKnown ? "Losses below the scatter of the samples do not show" : `Needs steady traffic for up to ${LONG} s: at least 100 units, and losses that exceed the scatter of the samples`;
+  return words;
+}
 function linkWords(look, found) { return trouble(look, found) + ", " + short(found.rate) + " " + found.carried + "/" + found.per + (found.up || found.silent ? "" : "\n" + look.why(found)); }
 function nodeWords(look, at) {
   const base = look.network.node(at), silent = look.text(base + N.silent);
@@ -60,7 +67,7 @@ class LinkList {
       const isChosen = chosen.link === found.link;
       if (cells.chosen !== isChosen) { cells.chosen = isChosen; cells.row.classList.toggle("chosen", isChosen); }
     }
-    set(this.note, sorted.length > most ? `and ${sorted.length - most} more links` : `Lost and resent: share in the worse direction over the last ${LONG} s shown. Bad CRCs: per ${per(this.network)}. Last column: both directions. Click a column header to sort.`);
+    set(this.note, sorted.length > most ? `and ${sorted.length - most} more links` : `Lost and resent: share in the worse direction over the last ${LONG} s shown; "-": none seen. Bad CRCs: per ${per(this.network)}. Last column: both directions. Click a column header to sort.`);
   }
   grow() {
     const cells = { name: make("span"), dot: dot("off"), words: make("span"), lost: make("span"), share: make("span"), bad: make("span"), rate: make("span"), link: -1 };
@@ -161,12 +168,12 @@ function linkDetail(look, link, among, actions, choose) {
   found.ends.forEach((end, side) => {
     const way = found.ways[side], column = make("div"), at = end.at;
     column.append(make("h3", "from " + endName(network, network.links[link][side])));
-    const rows = [["state", look.state(end) || "-"], ["receive / transmit lanes", look.get(at + E.rxLanes) + " / " + look.get(at + E.txLanes)], [`${carried} sent per ${per(network)}`, short(way.rate)], ["lost", percent(way.lost)], [`resent per ${per(network)}`, short(way.resent)], ["resent, share", percent(way.share)], [`bad CRCs at the other end per ${per(network)}`, short(way.bad)], ["window: unacknowledged", short(look.get(at + E.window))], ["round trip", look.get(at + E.rtt) ? span(look.get(at + E.rtt)) : "-"]];
+    const rows = [["state", look.state(end) || "-"], ["receive / transmit lanes", look.get(at + E.rxLanes) + " / " + look.get(at + E.txLanes)], [`${carried} sent per ${per(network)}`, short(way.rate)], ["lost", lostWords(way)], [`units resent per ${per(network)}`, short(way.resent)], ["resent, share", percent(way.share)], [`bad CRCs at the other end per ${per(network)}`, short(way.bad)], ["unacknowledged units", short(look.get(at + E.window))], ["round trip", look.get(at + E.rtt) ? span(look.get(at + E.rtt)) : "-"]];
     for (let vc = 0; vc < network.vcs; vc++) { const offer = look.get(network.end(link, 1 - side) + E.credits + network.vcs + vc) || look.get(at + E.credits + network.vcs + vc); if (offer) rows.push(["credits, " + (names[vc] || "virtual channel " + vc), short(look.get(at + E.credits + vc)) + " of " + short(offer)]); }
-    rows.push(["sent in total", short(look.get(at + E.sent))], ["resent in total", short(look.get(at + E.resent))]);
+    rows.push(["units sent in total", short(look.get(at + E.sent))], ["units resent in total", short(look.get(at + E.resent))]);
     column.append(pairs(rows)); two.append(column);
   });
-  panel.append(two);
+  panel.append(two, make("p", "Units: what the link resends (packets, sets or bursts). A frame may carry several.", "faint"));
   const ends = make("p", "Ends: "); for (const [node] of network.links[link]) { const button = make("button", network.nodes[node].name); button.addEventListener("click", () => choose({ node })); ends.append(button, " "); }
   panel.append(ends);
   return panel;
