@@ -208,7 +208,13 @@ fn no_output_overwrites_what_the_run_reads() {
     let renamed = file.with_extension("svg");
     fs::rename(&file, &renamed).expect("there is room");
     let file = renamed;
-    for option in ["csv", "plot", "hgrm", "record", "perfetto"] {
+    for option in [
+        "csv",
+        "plot",
+        "hgrm",
+        "record",
+        "trace nic0:nic1 --perfetto",
+    ] {
         let words = format!("--config {0} --{option} {0}", file.display());
         let output = sim(&words);
         let told = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -138,7 +138,7 @@ fn what_a_machine_lacks_is_refused_with_what_it_has() {
         ("aries-3x4 --op put --participants 2", "--traffic"),
         (
             "aries-3x4 --op put --traffic uniform --participants 1",
-            "has a target",
+            "among 1 network interfaces",
         ),
         (
             "aries-pair --op put --record-every 5",

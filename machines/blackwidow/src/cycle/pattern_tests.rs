@@ -63,7 +63,7 @@ fn what_does_not_suit_is_refused() {
     assert!(refuse("transpose").to_string().contains("power of four"));
     for elsewhere in ["group-adversarial", "grid-rotation"] {
         let said = refuse(elsewhere).to_string();
-        let accepted = "network accepts uniform, bit-complement, bit-reverse, shuffle, ";
+        let accepted = "network accepts uniform, bit-complement, permutation, ";
         assert!(
             said.contains("pattern `") && said.contains("` needs "),
             "{said}"

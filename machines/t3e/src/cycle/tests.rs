@@ -371,8 +371,8 @@ fn encoded_links_come_up_within_a_second_or_not_at_all() {
         Simulation::<T3e>::with_encoded_links(&topology, &config, &ADAPTIVE, netem, 1, &mut Serial)
             .err()
     };
-    assert_eq!(up("delay 100ms"), None);
-    assert_eq!(up("delay 1500ms"), Some(ConfigError::LinksDown));
+    assert_eq!(up("delay 100us loss 30%"), None);
+    assert_eq!(up("loss 100%"), Some(ConfigError::LinksDown));
 }
 
 #[test]

@@ -149,7 +149,9 @@ fn required(command: &clap::Command) -> String {
             None => format!(" {id}"),
         }
     });
-    words.collect()
+    // Options first, as in the usage line.
+    let (options, names): (Vec<_>, Vec<_>) = words.partition(|word| word.starts_with(" --"));
+    options.concat() + &names.concat()
 }
 
 #[cfg(test)]
