@@ -125,7 +125,7 @@ fn summary_of_mode(points: &[Measured]) -> Option<String> {
         .iter()
         .max_by(|a, b| accepted(a).total_cmp(&accepted(b)))?;
     let is_steady = |measured: &&Measured| state(measured) == State::Steady;
-    let steady = points.iter().filter(is_steady).next_back();
+    let steady = points.iter().rfind(is_steady);
     let mut text = highest
         .routing
         .map_or_else(String::new, |name| format!("{name}: "));
