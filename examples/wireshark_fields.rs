@@ -20,7 +20,7 @@ use phitwire_framing::carrier::{frame, number, training};
 use phitwire_framing::t3e::burst::{BURST_FLITS, Burst};
 use phitwire_framing::t3e::flit::{Flit as T3eFlit, VCS as T3E_VCS};
 use phitwire_framing::t3e::header::{Command as T3eCommand, Header, Name};
-use phitwire_framing::t3e::tag::{Place, Tag};
+use phitwire_framing::t3e::tag::{Coordinates, Tag};
 use phitwire_framing::yarc::{control, crc16, frame as yarc_frame, memory, packet, phit};
 use phitwire_t3e::link::BurstPacket;
 
@@ -432,9 +432,15 @@ fn t3e(to: &mut Lua) {
                 to.bits(name, (flit(change) ^ blank).into())
             };
             bits("tag", &|header| header.tag = Tag::from_bits(u32::MAX));
-            bits("x", &|header| header.tag.to = Place([u8::MAX >> 4, 0, 0]));
-            bits("y", &|header| header.tag.to = Place([0, u8::MAX >> 3, 0]));
-            bits("z", &|header| header.tag.to = Place([0, 0, u8::MAX >> 4]));
+            bits("x", &|header| {
+                header.tag.to = Coordinates([u8::MAX >> 4, 0, 0])
+            });
+            bits("y", &|header| {
+                header.tag.to = Coordinates([0, u8::MAX >> 3, 0])
+            });
+            bits("z", &|header| {
+                header.tag.to = Coordinates([0, 0, u8::MAX >> 4])
+            });
             bits("signs", &|header| header.tag.signs = 7);
             bits("final", &|header| header.tag.final_hop = true);
             bits("adaptive", &|header| header.tag.adaptive = true);

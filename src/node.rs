@@ -60,8 +60,8 @@ impl Wakeup {
 /// [`next_wakeup`](Self::next_wakeup) at the latest. `now` never decreases between calls.
 ///
 /// `now` is [attended](crate::kit::attendance) time: a driver leaves out suspensions of its
-/// process, and reports each with [`stood_still`](Self::stood_still) before it hands in the frames
-/// that arrived since.
+/// process, and reports each with [`handle_suspension`](Self::handle_suspension) before it hands in
+/// the frames that arrived since.
 pub trait Node {
     /// Events for the maintenance controller or the local user.
     type Event;
@@ -74,7 +74,7 @@ pub trait Node {
 
     /// Reports that the process was suspended for `span`, which ended at `now`. `now` does not
     /// include it.
-    fn stood_still(&mut self, now: Time, span: Duration) {
+    fn handle_suspension(&mut self, now: Time, span: Duration) {
         let _ = (now, span);
     }
 

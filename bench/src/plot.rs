@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_nobody_may_write_are_told_before() {
+    fn unwritable_files_are_reported_before_the_run() {
         assert!(check(&[&None, &Some(PathBuf::from("/nonexistent/x.svg"))]).is_err());
     }
 }

@@ -26,7 +26,7 @@ pub fn program(this: &mut Program) -> Outcome {
         };
         handle = this.register(part)?;
     }
-    let handles = this.tell_all(TALK, u64::from(handle))?;
+    let handles = this.all_gather(TALK, u64::from(handle))?;
     let counter = this.remote(0, handles[0], 0);
 
     let mut under_way = std::collections::VecDeque::new();
@@ -56,7 +56,7 @@ pub fn program(this: &mut Program) -> Outcome {
     // Only `all` distinct numbers below `all` have this sum of squares.
     let square = |n: &u64| n.wrapping_mul(*n);
     let sum = tickets.iter().map(square).fold(0, u64::wrapping_add);
-    let sums = this.tell_all(TALK, sum)?;
+    let sums = this.all_gather(TALK, sum)?;
     let expected = (0..all).map(|n| square(&n)).fold(0, u64::wrapping_add);
     if sums.into_iter().fold(0, u64::wrapping_add) != expected {
         return Err("a ticket was drawn twice, another not at all".into());

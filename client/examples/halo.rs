@@ -143,7 +143,7 @@ impl Program {
             let expected = count * 4 + side as u64;
             if rank != self.rank {
                 self.until(|completion| match *completion {
-                    Completion::Told { word, .. } => (word == expected).then_some(()),
+                    Completion::BlockEvent { word, .. } => (word == expected).then_some(()),
                     _ => None,
                 })?;
             }
@@ -166,7 +166,7 @@ pub fn program(this: &mut Program) -> Outcome {
         offset: IN,
         bytes: 8 * EDGE_BYTES,
     })?;
-    let handles = this.tell_all(TALK, u64::from(handle))?;
+    let handles = this.all_gather(TALK, u64::from(handle))?;
     // Arrange the programs as close to a square as their number allows.
     let all = this.all.len();
     let is_fit = |n: &usize| all.is_multiple_of(*n) && n * n <= all;

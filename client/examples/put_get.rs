@@ -40,7 +40,7 @@ pub fn program(this: &mut Program) -> Outcome {
         bytes: BLOCK,
     };
     let handle = this.register(part)?;
-    let handles = this.tell_all(TALK, u64::from(handle))?;
+    let handles = this.all_gather(TALK, u64::from(handle))?;
     let (rank, next) = (this.rank, this.next());
     let before = (rank + this.all.len() - 1) % this.all.len();
     let there = this.remote(next, handles[next], 0);
@@ -50,7 +50,7 @@ pub fn program(this: &mut Program) -> Outcome {
     this.nic.put(name, there, &pattern(rank, short), true)?;
     this.end(name)?;
     let landed = this.until(|completion| match *completion {
-        Completion::Landed {
+        Completion::PutEvent {
             processor,
             handle,
             offset,
@@ -72,7 +72,7 @@ pub fn program(this: &mut Program) -> Outcome {
     this.holds(BACK, rank, short)?;
 
     // No program may put its block before all have checked the packets.
-    this.tell_all(TALK, 0)?;
+    this.all_gather(TALK, 0)?;
     this.nic.write(OUT, &pattern(rank, BLOCK as usize))?;
     let name = this.name();
     let from = Local {
@@ -82,7 +82,7 @@ pub fn program(this: &mut Program) -> Outcome {
     this.nic.block_put(name, there, from, Some(rank as u64))?;
     this.end(name)?;
     let told = this.until(|completion| match *completion {
-        Completion::Told { word, .. } => Some(word),
+        Completion::BlockEvent { word, .. } => Some(word),
         _ => None,
     })?;
     if told != before as u64 {

@@ -50,7 +50,7 @@ pub enum AttachError {
         what: String,
     },
     /// The socket at the path is not a door.
-    #[error("{place}: {what}; expected the door of a NIC, NODE.door{}", doors::beside(.place))]
+    #[error("{place}: {what}; expected the door of a NIC, NODE.door{}", doors::note_of_others(.place))]
     NotADoor {
         /// The path.
         place: PathBuf,
@@ -61,7 +61,7 @@ pub enum AttachError {
     #[error(
         "{place}: no NIC is listening ({source}); expected the socket of a running NIC in the \
          directory of its lab: start the lab, or specify another door{}",
-        doors::beside(.place)
+        doors::note_of_others(.place)
     )]
     Connect {
         /// Path of the door.
@@ -74,7 +74,7 @@ pub enum AttachError {
         "{place}: no answer within {} s of this program's running time{overload}; expected a \
          welcome: check whether the NIC is stopped or starved of processor time{}, and try again",
         .patience.as_secs(),
-        doors::perhaps_none(.place)
+        doors::note_of_wrong_name(.place)
     )]
     Silent {
         /// Path of the door.
@@ -141,7 +141,7 @@ const fn refusal(entry: Entry) -> &'static str {
             "another job uses the same key here: start all programs of this job with another number"
         }
         Entry::NoMemory => "the NIC cannot share that much memory: request fewer bytes of data",
-        Entry::Nameless => "the NIC is a spare and has no number yet: use another door",
+        Entry::NoNumber => "the NIC is a spare and has no number yet: use another door",
         Entry::NotUnderstood => {
             "the NIC does not understand this client: build both from the same source"
         }

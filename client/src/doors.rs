@@ -13,7 +13,7 @@ pub fn of_lab(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut doors: Vec<_> = entries
         .map(|entry| entry.path())
-        .filter(|path| is_named(path))
+        .filter(|path| is_door_name(path))
         .collect();
     doors.sort_by_key(|path| {
         let name = file_name(&path.with_extension(""));
@@ -25,7 +25,7 @@ pub fn of_lab(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// A note for error messages about `place`: the doors beside it, or the missing directory.
-pub fn beside(place: &Path) -> String {
+pub fn note_of_others(place: &Path) -> String {
     let Some(directory) = place.parent().filter(|parent| *parent != Path::new("")) else {
         return String::new();
     };
@@ -63,15 +63,15 @@ pub(crate) fn control_socket(place: &Path) -> Option<String> {
     has_doors.then(|| "this is the control socket of a node without a door".into())
 }
 
-/// A note for error messages about a `place` that is not named like a door.
-pub(crate) fn perhaps_none(place: &Path) -> &'static str {
-    match is_named(place) {
+/// A note for error messages about a `place` whose name is not that of a door.
+pub(crate) fn note_of_wrong_name(place: &Path) -> &'static str {
+    match is_door_name(place) {
         true => "",
         false => ", and whether this is the door of a NIC (NODE.door)",
     }
 }
 
-fn is_named(path: &Path) -> bool {
+fn is_door_name(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == DOOR)
 }
 
@@ -88,24 +88,24 @@ mod tests {
     fn doors_are_listed_by_number() {
         let lab = tempfile::tempdir().expect("a directory");
         let nic9 = lab.path().join("nic9.door");
-        assert_eq!(beside(&nic9), "");
+        assert_eq!(note_of_others(&nic9), "");
         for name in ["nic10.door", "nic2.door", "nic2.sock", "nic0.door"] {
             std::fs::write(lab.path().join(name), "").expect("a file");
         }
         assert_eq!(
-            beside(&nic9),
+            note_of_others(&nic9),
             "; doors there: nic0.door, nic2.door, nic10.door"
         );
         for number in 20..27 {
             std::fs::write(lab.path().join(format!("nic{number}.door")), "").expect("a file");
         }
         assert!(
-            beside(&nic9).ends_with("nic24.door and 2 more"),
+            note_of_others(&nic9).ends_with("nic24.door and 2 more"),
             "{}",
-            beside(&nic9)
+            note_of_others(&nic9)
         );
         assert_eq!(
-            beside(Path::new("/nonexistent/nic0.door")),
+            note_of_others(Path::new("/nonexistent/nic0.door")),
             "; /nonexistent does not exist"
         );
     }

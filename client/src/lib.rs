@@ -17,8 +17,8 @@
 //!
 //! # Order and visibility
 //! Commands execute in any order, unless they request order. When a put completes, its data are in
-//! the target's memory. A program that gets an event ([`door::Completion::Landed`],
-//! [`door::Completion::Told`]), or that sees a flag by [`Nic::word`] with `Acquire`, sees
+//! the target's memory. A program that gets an event ([`door::Completion::PutEvent`],
+//! [`door::Completion::BlockEvent`]), or that sees a flag by [`Nic::word`] with `Acquire`, sees
 //! everything that the NIC wrote to its memory before. The bytes of a put or get are copied word by
 //! word: a concurrent reader may see some of them.
 //!

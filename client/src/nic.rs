@@ -174,7 +174,7 @@ impl Nic {
     }
 
     /// Writes up to [`longest_put`](Self::longest_put) bytes to `to`. With `event`, the target
-    /// program gets a [`Completion::Landed`].
+    /// program gets a [`Completion::PutEvent`].
     ///
     /// # Errors
     /// As for [`post`](Self::post), here and below.
@@ -220,7 +220,7 @@ impl Nic {
     }
 
     /// Writes data of the program to `to`. With `event`, the target program gets a
-    /// [`Completion::Told`] when all of them are in its memory.
+    /// [`Completion::BlockEvent`] when all of them are in its memory.
     pub fn block_put(
         &mut self,
         name: u64,
@@ -271,7 +271,7 @@ impl Nic {
     /// Cancels the receive called `name`. The word of this command's completion is 1 if that
     /// succeeded, 0 if the receive already has a message.
     pub fn take_back(&mut self, name: u64) -> Result<(), Error> {
-        self.ask(name, Request::TakeBack)
+        self.ask(name, Request::CancelReceive)
     }
 
     /// Lets programs of the job access a part of the data, which starts at a multiple of 64. The

@@ -11,7 +11,7 @@
 //! [`COMMANDS`] fewer receives, so that receives never block other commands. The NIC takes a
 //! command only when there is room for its completion besides those of all commands already taken,
 //! and reserves a slot for each posted receive until its message has arrived. Unsolicited
-//! completions (`Landed`, `Told`) get the remaining slots.
+//! completions (`PutEvent`, `BlockEvent`) get the remaining slots.
 //!
 //! # Sleep
 //! Before it sleeps, a side sets its flag ([`ClientEnd::sleeps`]), *then* checks once more
@@ -407,7 +407,7 @@ impl ClientEnd {
         written.expect("every segment contains the rings");
         self.commands.tail += 1;
         self.under_way += 1;
-        if command.request == Request::TakeBack {
+        if command.request == Request::CancelReceive {
             self.taken_back.push(command.name & NAME);
         }
         Ok(())
@@ -440,7 +440,7 @@ impl ClientEnd {
                 name, status, word, ..
             } => (name, status == Status::Done && word == 1),
             Completion::Received { .. } => return 1,
-            Completion::Landed { .. } | Completion::Told { .. } => return 0,
+            Completion::PutEvent { .. } | Completion::BlockEvent { .. } => return 0,
         };
         let mut names = self.taken_back.iter();
         let Some(at) = names.position(|&taken| taken == name & NAME) else {

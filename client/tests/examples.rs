@@ -43,11 +43,11 @@ example!(stores);
 /// Programs exchange words three times, for every order in which the NIC takes their commands: none
 /// may wait forever for another that is ahead.
 #[test]
-fn tell_all_ends_in_every_order() {
+fn all_gather_ends_in_every_order() {
     const TALK: u64 = 0;
     fn program(this: &mut put_get::common::Program) -> put_get::common::Outcome {
         for round in 0..3 {
-            let words = this.tell_all(TALK, round * 10 + this.rank as u64)?;
+            let words = this.all_gather(TALK, round * 10 + this.rank as u64)?;
             let right = (0..words.len() as u64).map(|rank| round * 10 + rank);
             assert!(words.iter().copied().eq(right), "{words:?}");
         }

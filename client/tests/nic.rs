@@ -51,7 +51,7 @@ fn registered(nic: &mut Nic, access: Access) -> Remote {
 }
 
 #[test]
-fn who_is_let_in_has_a_place_and_memory() {
+fn an_attached_program_has_a_number_and_memory() {
     let fake = Fake::start(2);
     let (first, second) = (attach(&fake.doors[1]), attach(&fake.doors[1]));
     assert_eq!((first.processor(), first.member()), (1, 0));
@@ -257,7 +257,7 @@ fn welcome(data_bytes: u64) -> [u8; HELLO_BYTES] {
 }
 
 #[test]
-fn what_is_no_door_is_refused_with_a_reason() {
+fn other_files_than_doors_are_refused_with_a_reason() {
     let send = |bytes: Vec<u8>| {
         move |mut socket: UnixStream| socket.write_all(&bytes).expect("it is read")
     };
@@ -315,7 +315,7 @@ fn unfit_descriptors_are_refused() {
 }
 
 #[test]
-fn where_nobody_listens_nobody_is_waited_for() {
+fn a_door_without_a_listener_fails_at_once() {
     for path in ["/nonexistent/door", "/tmp", &"x".repeat(200), ""] {
         let found = Nic::attach(path, &OPTIONS).expect_err("nobody listens");
         assert!(matches!(found, AttachError::Connect { .. }), "{found:?}");
@@ -381,7 +381,7 @@ fn another_service_is_recognised_by_its_answer() {
 }
 
 #[test]
-fn who_says_nothing_is_not_waited_for_for_long() {
+fn a_silent_door_times_out() {
     let directory = tempfile::tempdir().expect("there is room");
     let door = directory.path().join("door");
     let _listener = UnixListener::bind(&door).expect("the place is new");

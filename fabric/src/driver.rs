@@ -10,6 +10,7 @@ use phitwire_client::door::{Access, Completion, Local, Status};
 use phitwire_client::patience::Patience;
 use phitwire_client::{AttachError, Error, Mapping, Nic, Options};
 
+use crate::attach_target::{self, AttachTarget};
 use crate::engine::core::Segment;
 use crate::engine::endpoint::Endpoint;
 use crate::engine::reach::{LINE, Reach};
@@ -17,7 +18,6 @@ use crate::engine::shared::{Open, Shared};
 use crate::engine::slots::{SEGMENT, STAGES, STAGES_AT};
 use crate::engine::wire::{Address, PART};
 use crate::memory::Bytes;
-use crate::place::{self, Place};
 use crate::wait::sleep;
 
 /// Time limit for messages in flight at closing.
@@ -123,13 +123,13 @@ impl Driver {
     ///
     /// # Errors
     /// See [`Unattached`].
-    pub fn attach(place: &Place) -> Result<Self, Unattached> {
+    pub fn attach(place: &AttachTarget) -> Result<Self, Unattached> {
         let options = Options {
             job: place.job,
             member: None,
             data_bytes: SEGMENT,
         };
-        let patience = place::attach_patience();
+        let patience = attach_target::attach_patience();
         let mut nic = Nic::attach_within(&place.door, &options, patience)?;
         let has = nic.operations();
         if !(has.blocks && has.messages) {

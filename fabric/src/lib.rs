@@ -14,7 +14,7 @@
 //! | `progress` | the thread of domains with automatic progress |
 //! | `event_queue` | events of the program; no I/O |
 //! | `engine` | operations: messages between endpoints, matching, transfers; no I/O |
-//! | `place` | this program's door and job |
+//! | `attach_target` | this program's door and job |
 //! | `memory`, `flags` | memory of the program, and libfabric's flags |
 //!
 //! `unsafe` code is in [`abi`] and `memory`. Every call ends in the engine, behind one lock per
@@ -28,6 +28,7 @@
 #![warn(missing_docs)]
 
 pub mod abi;
+mod attach_target;
 mod domain;
 mod driver;
 mod engine;
@@ -37,6 +38,5 @@ mod event_queue;
 mod fake;
 mod flags;
 mod memory;
-mod place;
 mod progress;
 mod wait;

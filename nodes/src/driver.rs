@@ -24,7 +24,7 @@ const FORGET: Duration = Duration::from_millis(250);
 const CATCH_UP: Duration = Duration::from_millis(100);
 
 /// Shortest suspension that is logged.
-const TOLD: Duration = Duration::from_secs(1);
+const MIN_LOGGED: Duration = Duration::from_secs(1);
 
 /// A node that reports the number of frames accepted by its links.
 pub trait Driven: Node {
@@ -174,13 +174,13 @@ impl<N: Driven> Driver<N> {
         let ms = span.as_ns() / 1_000_000;
         self.counters.standstills += 1;
         self.counters.stood_still_ms += ms;
-        if Duration::from_millis(ms) >= TOLD {
+        if Duration::from_millis(ms) >= MIN_LOGGED {
             tracing::info!(ms, "the process was stopped");
         }
         if span >= LONGEST_GAP {
             self.catches_up = Some(self.clock.now() + Span::from_ns(CATCH_UP.as_nanos() as u64));
         }
-        self.node.stood_still(now, span);
+        self.node.handle_suspension(now, span);
     }
 
     /// When the last turn began, without reading the clock. It is earlier than now by the turn's
@@ -251,10 +251,10 @@ impl<N: Driven> Driver<N> {
     /// time after the wait.
     fn rest(&mut self, longest: Option<Duration>) -> io::Result<(bool, Time)> {
         let Next::IdleUntil(deadline) = self.next else {
-            return self.glance();
+            return self.poll_ready();
         };
         if self.catches_up.is_some() {
-            return self.glance(); // The sockets may still hold frames.
+            return self.poll_ready(); // The sockets may still hold frames.
         }
         let now = self.now();
         let sleep = deadline.map(|wakeup| clock::until(now, wakeup.at));
@@ -266,7 +266,7 @@ impl<N: Driven> Driver<N> {
             (a, b) => a.or(b),
         };
         if sleep == Some(Duration::ZERO) {
-            return self.glance();
+            return self.poll_ready();
         }
         if self.spin.keeps_on(now) {
             self.counters.spins += 1;
@@ -277,7 +277,7 @@ impl<N: Driven> Driver<N> {
                 let _ = nix::sched::sched_yield();
             }
             self.sent = false;
-            return self.glance();
+            return self.poll_ready();
         }
         self.counters.sleeps += 1;
         let side = self.backend.wait(sleep)?;
@@ -288,7 +288,7 @@ impl<N: Driven> Driver<N> {
     }
 
     /// Polls once without sleeping.
-    fn glance(&mut self) -> io::Result<(bool, Time)> {
+    fn poll_ready(&mut self) -> io::Result<(bool, Time)> {
         let side = self.backend.wait(Some(Duration::ZERO))?;
         Ok((side, self.now()))
     }
@@ -379,7 +379,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spinning_in_vain_fades_and_a_short_sleep_brings_it_back() {
+    fn spinning_without_result_fades_and_a_short_sleep_restores_it() {
         let us = |n: u64| Time::from_ns(n * 1000);
         let mut spin = Spin::new(Duration::from_micros(8));
         assert!(spin.keeps_on(us(0)) && spin.keeps_on(us(7)));

@@ -163,7 +163,7 @@ impl IpDoor {
     /// Passes packets both ways. Returns whether the fabric got work. When the device is gone,
     /// packets from others are dropped.
     pub fn pass(&mut self, now: Time, puts: &mut dyn RemotePuts) -> bool {
-        self.datagrams.hear(now, puts);
+        self.datagrams.poll(now, puts);
         while let Some(bytes) = self.datagrams.receive(puts, &mut self.room) {
             let packet = &self.room[..bytes];
             let given = self

@@ -6,8 +6,8 @@
 //! - [`process`] runs one node from start to end: it opens the ports, drives the node, serves its
 //!   sockets and drains it before it exits; [`stop`] turns SIGINT, SIGTERM and SIGHUP into a
 //!   request to stop, and [`clock`] supplies the node's time;
-//! - [`driver`] is the event loop: receive, work, send, sleep until a frame or a deadline; [`home`]
-//!   keeps the process on one core while it has little to do;
+//! - [`driver`] is the event loop: receive, work, send, sleep until a frame or a deadline;
+//!   [`core_affinity`] keeps the process on one core while it has little to do;
 //! - [`live_device`] is a node with the additions of a process: lane [`noise`], the reasons why
 //!   links are down, and claims on a NIC for runs;
 //! - [`io`] moves batches of link frames between ports and the kernel, by io_uring or by plain
@@ -29,12 +29,12 @@
 //! the kernel gets pointers.
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod claims;
 pub mod clock;
 pub mod control;
+pub mod core_affinity;
 mod door;
 pub mod driver;
-mod holding;
-pub mod home;
 pub mod io;
 pub mod ip;
 mod live_device;

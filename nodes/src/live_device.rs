@@ -8,9 +8,9 @@ use phitwire::link::{DownReason, ErrorInjection, LinkCounters, LinkEvent, LinkSt
 use phitwire::node::{MAX_PORTS, Node, PortId, WakeReason, Wakeup};
 use phitwire::time::{Duration, Time};
 
+use crate::claims::Claims;
 use crate::control::server::ClientId;
 use crate::control::{Fault, LinkReport, MAX_CLOCKLESS_MS};
-use crate::holding::Holding;
 use crate::noise::{Noise, parse_rate};
 
 mod requests;
@@ -33,7 +33,7 @@ pub struct LiveDevice {
     /// Time at which a quiesced router resumes without a release.
     held_until: Option<Time>,
     /// The client that holds the node for runs.
-    holding: Holding,
+    claims: Claims,
 }
 
 impl LiveDevice {
@@ -50,7 +50,7 @@ impl LiveDevice {
             impaired: 0,
             faults: BTreeMap::new(),
             held_until: None,
-            holding: Holding::default(),
+            claims: Claims::default(),
         }
     }
 
@@ -169,7 +169,7 @@ impl LiveDevice {
 
     /// Handles the disconnect of a control client. If it held this node, its runs end.
     pub fn client_gone(&mut self, now: Time, client: ClientId) {
-        self.holding.client_gone(&mut *self.device, now, client);
+        self.claims.client_gone(&mut *self.device, now, client);
     }
 
     /// Releases the router if the client that quiesced it has not renewed the hold in time.
@@ -295,8 +295,8 @@ impl Node for LiveDevice {
         self.device.handle_frame(now, port, bytes);
     }
 
-    fn stood_still(&mut self, now: Time, span: Duration) {
-        self.device.stood_still(now, span);
+    fn handle_suspension(&mut self, now: Time, span: Duration) {
+        self.device.handle_suspension(now, span);
     }
 
     fn advance(&mut self, now: Time) {
@@ -304,7 +304,7 @@ impl Node for LiveDevice {
         self.device.advance(now);
         // Settle memory before the completions that refer to it are delivered to programs.
         if let Some(port) = self.device.local_port() {
-            port.settle();
+            port.flush();
         }
     }
 

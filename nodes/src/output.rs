@@ -66,7 +66,7 @@ pub fn end_with_reader() -> io::Result<()> {
 }
 
 /// Prints a line to standard error. Ignores failure, since it cannot be reported anywhere.
-pub fn complain(line: &str) {
+pub fn print_error(line: &str) {
     let _ = forgive(io::stderr().lock(), &format!("{line}\n"));
 }
 
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_who_has_gone_is_no_error_and_a_full_disk_is_one() {
+    fn a_closed_pipe_is_no_error_and_a_full_disk_is_one() {
         assert_eq!(forgive(Vec::new(), "text").ok(), Some(true));
         let gone = forgive(Failing(ErrorKind::BrokenPipe), "text");
         assert_eq!(gone.ok(), Some(false));

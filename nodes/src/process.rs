@@ -18,9 +18,9 @@ use serde_json::{Map, Value, json};
 use crate::clock::{self, Clock};
 use crate::control::Request;
 use crate::control::server::Server;
+use crate::core_affinity::{CoreAffinity, NetworkPosition};
 use crate::door::Door;
 use crate::driver::Driver;
-use crate::home::{Home, Place};
 use crate::io::{self as ports_io, Attachment, IoEngine, LinkKind, OpenError, PortConfig};
 use crate::ip::{self, IpConfig, IpDoor};
 use crate::live_device::LiveDevice;
@@ -63,7 +63,7 @@ pub struct ProcessConfig {
     /// How long to poll for frames before sleeping.
     pub spin: Duration,
     /// Position in the network, to stay on one core while there is little to do.
-    pub place: Option<Place>,
+    pub place: Option<NetworkPosition>,
     /// IP over the fabric, if wanted; routers ignore it.
     pub ip: Option<IpConfig>,
     /// Seed of the noise of fault commands.
@@ -207,7 +207,9 @@ pub fn run(
         engine = backend.engine(),
         "running"
     );
-    let home = config.place.and_then(|place| Home::of(place, clock.now()));
+    let home = config
+        .place
+        .and_then(|place| CoreAffinity::of(place, clock.now()));
     let device = LiveDevice::new(device, config.seed);
     let driver = Driver::new(device, backend, clock, config.spin);
     let mut process = Process {
@@ -253,7 +255,7 @@ struct Process<'a> {
     wires_readable: u32,
     ip: Option<IpDoor>,
     door: Option<Door>,
-    home: Option<Home>,
+    home: Option<CoreAffinity>,
     /// Whether segmentation offload is wanted.
     offload: bool,
     started: Instant,

@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_live_process_keeps_its_place_and_a_dead_ones_leavings_are_replaced() {
+    fn a_live_process_keeps_its_claim_and_files_of_a_dead_one_are_replaced() {
         let run = private_directory();
         let lab = LabDir::below(run.path(), "lab").unwrap();
         let claim = lab.claim("r0").unwrap();

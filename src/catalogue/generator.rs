@@ -1,6 +1,6 @@
 //! Networks generated from options.
 
-use super::options::{Given, Kind, OptionError, OptionSpec};
+use super::options::{Kind, OptionError, OptionSpec, OptionValues};
 use crate::net::{Clock, Generated, MAX_DILATION, OwnSettings, Profile, Settings};
 
 /// Generates networks of a machine from options.
@@ -15,9 +15,9 @@ pub struct Generator {
     ///
     /// # Errors
     /// Why the network cannot be generated.
-    pub generate: fn(&Given) -> Generated,
+    pub generate: fn(&OptionValues) -> Generated,
     /// Options to try, likeliest first, to find a network with that outline.
-    pub sizes: fn(&Outline) -> Vec<Given>,
+    pub sizes: fn(&Outline) -> Vec<OptionValues>,
 }
 
 /// Numbers that characterise the network behind a graph.
@@ -37,7 +37,7 @@ pub struct Outline {
     pub links: Option<usize>,
 }
 
-impl Given {
+impl OptionValues {
     /// Options with one value each.
     pub fn of<const N: usize>(options: [(&'static str, String); N]) -> Self {
         let mut given = Self::default();
@@ -76,7 +76,9 @@ pub const COMMON_OPTIONS: [OptionSpec; 3] = [
 ///
 /// # Errors
 /// If a value is invalid.
-pub fn common<Own: OwnSettings>(given: &Given) -> Result<(String, Settings<Own>), OptionError> {
+pub fn common<Own: OwnSettings>(
+    given: &OptionValues,
+) -> Result<(String, Settings<Own>), OptionError> {
     let mut settings = Settings::default();
     let word = |text: &str| {
         let found = Profile::ALL.iter().find(|(name, _)| *name == text);

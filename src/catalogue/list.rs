@@ -3,7 +3,7 @@
 use phitwire_framing::carrier::frame;
 
 use super::Machine;
-use crate::link::Glance;
+use crate::link::FrameContents;
 use crate::net::{self, Effort, Family, Files, Generated, Network, Problems, Read};
 
 /// Asserts that no two items compare the same, within one machine's list or across two machines.
@@ -109,14 +109,14 @@ impl Catalogue {
     /// # Errors
     /// See [`net::read`].
     pub fn read_with(self, file: &str, bytes: &[u8], effort: Effort) -> Result<Read, Problems> {
-        self.read_beside(file, bytes, effort, &Files::default())
+        self.read_with_files(file, bytes, effort, &Files::default())
     }
 
     /// Like [`read_with`](Self::read_with), for a description that may name other files.
     ///
     /// # Errors
     /// See [`net::read`].
-    pub fn read_beside(
+    pub fn read_with_files(
         self,
         file: &str,
         bytes: &[u8],
@@ -136,11 +136,11 @@ impl Catalogue {
 
     /// Contents of a frame of any machine; `None` for training frames, damaged frames and bytes
     /// that are not a frame.
-    pub fn glance(self, bytes: &[u8]) -> Option<Glance> {
+    pub fn frame_contents(self, bytes: &[u8]) -> Option<FrameContents> {
         let frame = frame::parse(bytes).ok()?;
         self.machines
             .iter()
-            .find_map(|machine| (machine.glance)(&frame))
+            .find_map(|machine| (machine.frame_contents)(&frame))
     }
 }
 

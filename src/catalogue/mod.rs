@@ -7,13 +7,13 @@ mod simulation;
 
 pub use generator::{COMMON_OPTIONS, Generator, Outline, common};
 pub use list::Catalogue;
-pub use options::{Check, Given, Kind, OptionError, OptionSpec, readable};
+pub use options::{Check, Kind, OptionError, OptionSpec, OptionValues, readable};
 pub use simulation::{Choice, ChoiceError, Simulated, Simulation};
 
 use phitwire_framing::carrier::frame::Frame;
 use phitwire_framing::carrier::lane_layout::LaneLayout;
 
-use crate::link::Glance;
+use crate::link::FrameContents;
 use crate::net::Family;
 use crate::reproduce::Reproduction;
 use crate::sim::soak;
@@ -36,7 +36,7 @@ pub struct Machine {
     /// Descriptions shipped with the commands: names and texts.
     pub ready: &'static [(&'static str, &'static str)],
     /// Contents of a frame of the machine's links; `None` for other and damaged frames.
-    pub glance: fn(&Frame<'_>) -> Option<Glance>,
+    pub frame_contents: fn(&Frame<'_>) -> Option<FrameContents>,
 }
 
 impl Machine {
@@ -50,7 +50,7 @@ impl Machine {
             generators: &[],
             tables: &[],
             ready: &[],
-            glance: |_| None,
+            frame_contents: |_| None,
         }
     }
 }

@@ -109,7 +109,7 @@ where
 
 /// The options given, with their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Given(Vec<(&'static str, Vec<String>)>);
+pub struct OptionValues(Vec<(&'static str, Vec<String>)>);
 
 /// Why a value cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -127,7 +127,7 @@ impl From<OptionError> for String {
     }
 }
 
-impl Given {
+impl OptionValues {
     pub fn add(&mut self, name: &'static str, values: Vec<String>) {
         self.0.push((name, values));
     }
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn values_are_read_and_mistakes_name_their_option() {
-        let mut given = Given::default();
+        let mut given = OptionValues::default();
         given.add("metres", vec!["1".to_owned(), "20".to_owned()]);
         given.add("seed", vec!["x".to_owned()]);
         assert_eq!(given.read::<u32>("metres"), Ok(vec![1, 20]));
@@ -274,7 +274,7 @@ mod tests {
             ("share", "0.5", None),
             ("share", "half", Some("--share half: invalid float literal")),
         ] {
-            let mut given = Given::default();
+            let mut given = OptionValues::default();
             given.add(name, values.split(',').map(str::to_owned).collect());
             let error = given.check(SPECS).err().map(|error| error.to_string());
             assert_eq!(error.as_deref(), said);

@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use super::{Given, OptionError, OptionSpec};
+use super::{OptionError, OptionSpec, OptionValues};
 use crate::net::{Describe, Network};
 use crate::sim::direct::{Chosen, CycleModel, DirectModel, Simulator};
 use crate::time::Duration;
@@ -22,7 +22,7 @@ pub trait Simulated: CycleModel<Topology: Describe> {
     ///
     /// # Errors
     /// If options are invalid or conflict.
-    fn choose(given: &Given) -> Result<Vec<Chosen<Self>>, ChoiceError> {
+    fn choose(given: &OptionValues) -> Result<Vec<Chosen<Self>>, ChoiceError> {
         let _ = given;
         let (name, options) = (None, Self::Options::default());
         Ok(vec![Chosen { name, options }])
@@ -68,7 +68,7 @@ pub struct Simulation {
     /// Whether a network belongs to this machine.
     pub is_of: fn(&dyn Network) -> bool,
     /// Makes simulators from options: one, or several to compare.
-    pub choose: fn(&Given) -> Choice,
+    pub choose: fn(&OptionValues) -> Choice,
 }
 
 impl Simulation {

@@ -195,13 +195,13 @@ impl<C: ChipCore> Chip<C> {
         while self.touched != 0 {
             let port = self.touched.trailing_zeros() as usize;
             self.touched &= self.touched - 1;
-            self.look_after(now, port);
+            self.update_link(now, port);
             self.core.output_changed(port);
         }
     }
 
     /// Passes on a link's credits and events; notes its deadline and whether it has frames to send.
-    fn look_after(&mut self, now: Time, port: usize) {
+    fn update_link(&mut self, now: Time, port: usize) {
         let Some(link) = self.links.end_mut(port) else {
             return;
         };
@@ -247,9 +247,9 @@ impl<C: ChipCore> Node for Chip<C> {
         while self.take_more(now, port.into()) {}
     }
 
-    fn stood_still(&mut self, now: Time, span: Duration) {
+    fn handle_suspension(&mut self, now: Time, span: Duration) {
         for port in bits(self.links.in_use()) {
-            self.on_link(now, port, |link| link.stood_still(now, span));
+            self.on_link(now, port, |link| link.handle_suspension(now, span));
         }
     }
 
@@ -284,7 +284,7 @@ impl<C: ChipCore> Node for Chip<C> {
         let port = usize::from(port);
         let length = self.links.end_mut(port)?.poll_frame(now, buf);
         if length.is_none() {
-            self.look_after(now, port);
+            self.update_link(now, port);
             self.core.sent(port);
         }
         length

@@ -14,7 +14,7 @@ pub fn break_link<E: NodeLink>(
     now: Time,
     (port, fault): (PortId, LinkFault),
 ) -> Result<(), DeviceError> {
-    let suffered = end.suffer(now, fault);
+    let suffered = end.apply_fault(now, fault);
     let link = E::LINK;
     suffered
         .then_some(())

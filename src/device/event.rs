@@ -160,7 +160,7 @@ mod tests {
         let link = |event| DeviceEvent::Link { port: 1, event };
         assert_ne!(
             link(LinkEvent::Silent).kind(),
-            link(LinkEvent::Moves).kind()
+            link(LinkEvent::Resumed).kind()
         );
         assert_eq!(
             link(LinkEvent::Silent).kind(),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_machine_reports_comes_out_as_it_went_in() {
+    fn machine_events_are_returned_unchanged() {
         let event = DeviceEvent::own(Some(3), Ring::Turned { times: 7 });
         assert_eq!(event.downcast_ref(), Some(&Ring::Turned { times: 7 }));
         assert_eq!(event.downcast_ref::<Bus>(), None);

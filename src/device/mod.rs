@@ -75,7 +75,7 @@ impl fmt::Display for Kind {
 pub trait DeviceNode: Any + Send {
     fn ports(&self) -> usize;
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]);
-    fn stood_still(&mut self, now: Time, span: Duration);
+    fn handle_suspension(&mut self, now: Time, span: Duration);
     fn advance(&mut self, now: Time);
     fn ready_ports(&self) -> u64;
     fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize>;
@@ -92,8 +92,8 @@ impl<N: Node<Event: Into<DeviceEvent>> + Any + Send> DeviceNode for N {
         Node::handle_frame(self, now, port, bytes);
     }
 
-    fn stood_still(&mut self, now: Time, span: Duration) {
-        Node::stood_still(self, now, span);
+    fn handle_suspension(&mut self, now: Time, span: Duration) {
+        Node::handle_suspension(self, now, span);
     }
 
     fn advance(&mut self, now: Time) {
@@ -297,8 +297,8 @@ impl Node for Box<dyn Device> {
         (**self).handle_frame(now, port, bytes);
     }
 
-    fn stood_still(&mut self, now: Time, span: Duration) {
-        (**self).stood_still(now, span);
+    fn handle_suspension(&mut self, now: Time, span: Duration) {
+        (**self).handle_suspension(now, span);
     }
 
     fn advance(&mut self, now: Time) {

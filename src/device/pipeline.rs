@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_and_room_are_those_of_the_places() {
+    fn sums_and_capacity_match_the_places() {
         let mut stage = Stage::inside("row buffer", "phits", "tile")
             .channels(&["request", "response"])
             .capacity([16, 8]);

@@ -65,7 +65,7 @@ pub(crate) struct Grace {
 
 impl Grace {
     /// The process was suspended for `span` until `now`. The total extension is at most `most`.
-    pub(crate) fn stood_still(&mut self, now: Time, span: Duration, most: Duration) {
+    pub(crate) fn handle_suspension(&mut self, now: Time, span: Duration, most: Duration) {
         self.span = (self.span + span).min(most);
         self.woken = now;
     }
@@ -146,10 +146,10 @@ mod tests {
     fn grace_is_for_waits_that_had_begun_and_is_bounded() {
         let mut grace = Grace::default();
         let (span, most) = (Duration::from_ms(70), Duration::from_ms(100));
-        grace.stood_still(ms(10), span, most);
+        grace.handle_suspension(ms(10), span, most);
         assert_eq!(grace.of(ms(9)), Duration::from_ms(70));
         assert_eq!(grace.of(ms(11)), Duration::ZERO);
-        grace.stood_still(ms(20), span, most);
+        grace.handle_suspension(ms(20), span, most);
         assert_eq!(grace.of(ms(11)), Duration::from_ms(100));
         grace.end(ms(24), Duration::from_ms(5));
         assert_eq!(grace.of(ms(11)), Duration::from_ms(100));

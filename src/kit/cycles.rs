@@ -18,23 +18,23 @@ const NONE: usize = usize::MAX;
 
 /// A shortest cycle through the lowest channel of a strongly connected component, in order; `None`
 /// if the graph has no cycle.
-pub fn circle(channels: &impl Channels) -> Option<Vec<usize>> {
-    let at = on_a_circle(channels)?;
+pub fn shortest_cycle(channels: &impl Channels) -> Option<Vec<usize>> {
+    let at = channel_on_cycle(channels)?;
     let mut ahead = vec![NONE; channels.count()];
-    let _ = way(channels, at, NONE, &mut ahead);
+    let _ = shortest_path(channels, at, NONE, &mut ahead);
     // Visit channels that do not lead back only once.
     let mut back = vec![NONE; channels.count()];
     let leads_back = |&channel: &usize| {
         ahead[channel] != NONE
             && back[channel] == NONE
-            && way(channels, channel, at, &mut back).is_some()
+            && shortest_path(channels, channel, at, &mut back).is_some()
     };
     let lowest = (0..channels.count()).find(leads_back)?;
-    way(channels, lowest, lowest, &mut vec![NONE; channels.count()])
+    shortest_path(channels, lowest, lowest, &mut vec![NONE; channels.count()])
 }
 
 /// Finds any channel that lies on a cycle.
-fn on_a_circle(channels: &impl Channels) -> Option<usize> {
+fn channel_on_cycle(channels: &impl Channels) -> Option<usize> {
     let count = channels.count();
     let mut waiting = vec![0_u32; count];
     for channel in 0..count {
@@ -69,7 +69,7 @@ fn on_a_circle(channels: &impl Channels) -> Option<usize> {
 
 /// A shortest path from `start` to a channel that waits for `goal`, both included, through channels
 /// without an entry in `before`, which the search fills in.
-fn way(
+fn shortest_path(
     channels: &impl Channels,
     start: usize,
     goal: usize,
@@ -113,14 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_circle_through_the_lowest_channel_is_found() {
-        assert_eq!(circle(&vec![vec![1, 2], vec![2], vec![]]), None);
-        assert_eq!(circle(&vec![vec![0]]), Some(vec![0]));
+    fn the_shortest_cycle_through_the_lowest_channel_is_found() {
+        assert_eq!(shortest_cycle(&vec![vec![1, 2], vec![2], vec![]]), None);
+        assert_eq!(shortest_cycle(&vec![vec![0]]), Some(vec![0]));
         // 0 leads into the component of 1 to 4, which leads out to 5.
         let knot = vec![vec![4], vec![2], vec![3, 1], vec![4], vec![1, 5], vec![]];
-        assert_eq!(circle(&knot), Some(vec![1, 2]));
+        assert_eq!(shortest_cycle(&knot), Some(vec![1, 2]));
         // Channels that only lead into or out of a cycle are not part of it.
         let circles = vec![vec![3], vec![], vec![4], vec![2], vec![2, 1]];
-        assert_eq!(circle(&circles), Some(vec![2, 4]));
+        assert_eq!(shortest_cycle(&circles), Some(vec![2, 4]));
     }
 }

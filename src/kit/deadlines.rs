@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_what_looking_at_every_deadline_is() {
+    fn matches_a_linear_scan() {
         let mut rng = Rng::new(17, 0);
         let mut deadlines = Deadlines::default();
         let mut model = [Time::NEVER; MAX_PORTS];

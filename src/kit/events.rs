@@ -36,7 +36,7 @@ impl<E> Events<E> {
 }
 
 /// Queueing rule of an event, which keeps a burst of one kind from displacing others.
-pub enum Wait {
+pub enum QueueRule {
     /// Keep only the first event of its kind (below [`KINDS`]) and port, such as an unroutable
     /// packet; counters count the rest.
     First(usize, u8),
@@ -46,13 +46,13 @@ pub enum Wait {
     Last,
 }
 
-/// Number of kinds of [`Wait::First`].
+/// Number of kinds of [`QueueRule::First`].
 pub(crate) const KINDS: usize = 3;
 
 /// An event of a router for its maintenance system.
 pub trait Interrupt: PartialEq {
     /// The queueing rule of the event.
-    fn wait(&self) -> Wait;
+    fn queue_rule(&self) -> QueueRule;
 }
 
 /// A bounded queue of a router's interrupts.
@@ -61,9 +61,9 @@ pub struct Interrupts<E> {
     queue: VecDeque<E>,
     /// Ports, per kind, whose first event is queued.
     first: [u64; KINDS],
-    /// Events of [`Wait::Each`] in the queue.
+    /// Events of [`QueueRule::Each`] in the queue.
     each: usize,
-    /// Events of [`Wait::Each`] lost for lack of room.
+    /// Events of [`QueueRule::Each`] lost for lack of room.
     pub lost: u64,
 }
 
@@ -79,7 +79,7 @@ impl<E> Default for Interrupts<E> {
 }
 
 impl<E: Interrupt> Interrupts<E> {
-    /// Maximum number of queued events of [`Wait::Each`].
+    /// Maximum number of queued events of [`QueueRule::Each`].
     pub const ROOM: usize = 256;
 
     /// Queues an event, unless it is redundant or the queue is full.
@@ -88,15 +88,15 @@ impl<E: Interrupt> Interrupts<E> {
     /// If a port is not below [`MAX_PORTS`].
     #[cold]
     pub fn push(&mut self, event: E) {
-        if let Wait::First(_, port) = event.wait() {
+        if let QueueRule::First(_, port) = event.queue_rule() {
             assert!(usize::from(port) < MAX_PORTS, "a chip has no port {port}");
         }
-        match event.wait() {
-            Wait::First(kind, port) if self.first[kind] >> port & 1 != 0 => return,
-            Wait::First(kind, port) => self.first[kind] |= 1 << port,
-            Wait::Each if self.each == Self::ROOM => return self.lost += 1,
-            Wait::Each => self.each += 1,
-            Wait::Last => self.queue.retain(|waiting| *waiting != event),
+        match event.queue_rule() {
+            QueueRule::First(kind, port) if self.first[kind] >> port & 1 != 0 => return,
+            QueueRule::First(kind, port) => self.first[kind] |= 1 << port,
+            QueueRule::Each if self.each == Self::ROOM => return self.lost += 1,
+            QueueRule::Each => self.each += 1,
+            QueueRule::Last => self.queue.retain(|waiting| *waiting != event),
         }
         self.queue.push_back(event);
     }
@@ -104,10 +104,10 @@ impl<E: Interrupt> Interrupts<E> {
     /// The oldest event.
     pub fn pop(&mut self) -> Option<E> {
         let event = self.queue.pop_front()?;
-        match event.wait() {
-            Wait::First(kind, port) => self.first[kind] &= !(1 << port),
-            Wait::Each => self.each -= 1,
-            Wait::Last => {}
+        match event.queue_rule() {
+            QueueRule::First(kind, port) => self.first[kind] &= !(1 << port),
+            QueueRule::Each => self.each -= 1,
+            QueueRule::Last => {}
         }
         Some(event)
     }
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_gives_way() {
+    fn the_oldest_event_is_dropped() {
         let mut events = Events::new(2);
         let lost: Vec<_> = (0..4).map(|event| events.push(event)).collect();
         assert_eq!(lost, [0, 0, 1, 1]);

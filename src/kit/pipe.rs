@@ -146,13 +146,13 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
 
     /// Call before an item of `places` slots is written.
     #[inline]
-    pub fn take_places(&mut self, places: u8) {
+    pub fn take_slots(&mut self, places: u8) {
         self.places += places;
     }
 
     /// Call before an item of `places` slots is read.
     #[inline]
-    pub fn free_places(&mut self, places: u8) {
+    pub fn free_slots(&mut self, places: u8) {
         self.places -= places;
     }
 
@@ -165,7 +165,7 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
     /// Whether a slot is free for the next item where wires take no time. After `false`, the next
     /// read returns that the writer must be woken.
     #[inline]
-    pub fn has_place_at_once(&mut self) -> bool {
+    pub fn has_slot_at_once(&mut self) -> bool {
         self.starved = self.places >= DEPTH;
         !self.starved
     }

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_at_once_lies_where_one_by_one_it_would() {
+    fn bulk_put_equals_single_writes() {
         for from in 0..20 {
             for count in 0..=8 {
                 let elements: Vec<u32> = (1..=count).collect();

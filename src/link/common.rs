@@ -136,7 +136,7 @@ impl Common {
         self.out.restart(lanes, now);
         let (found, config) = (self.handshake.lanes, &self.config);
         self.lanes = LaneWatch::new(config.standard.lanes, found, config.lane_retry_threshold);
-        self.lanes.told(self.handshake.told);
+        self.lanes.set_announced(self.handshake.announced);
         self.asks_for_lanes = false;
         self.doubts_lanes = false;
         self.bad_words = 0;
@@ -255,13 +255,13 @@ impl Common {
             "the peer acknowledges what it was sent"
         );
         if self.liveness.acknowledged() {
-            self.report(LinkEvent::Moves);
+            self.report(LinkEvent::Resumed);
         }
     }
 
     /// A data frame on `lanes` is plausible: settles on these lanes.
     #[inline]
-    pub fn believes(&mut self, lanes: u8) {
+    pub fn settle_lanes(&mut self, lanes: u8) {
         debug_assert!(self.is_active(), "only frames of a session are believed");
         self.lanes.settle(lanes);
         if self.asks_for_lanes {

@@ -74,7 +74,7 @@ pub struct LinkProfile {
     pub max_retry_timeout: Duration,
     /// Number of probes that a silent peer gets before all unacknowledged data is resent; `None`:
     /// it is resent only once the peer is heard.
-    pub questions: Option<u32>,
+    pub max_probes: Option<u32>,
     /// Minimum time for which a gap may be due to a late frame before it counts as lost.
     pub min_reorder_hold: Duration,
     /// Maximum of that time, however late frames have been.
@@ -106,7 +106,7 @@ impl LinkProfile {
             ack_delay: Duration::from_ps(48 * 1_280),
             min_retry_timeout: Duration::from_ns(1_000),
             max_retry_timeout: Duration::from_us(100),
-            questions: Some(1),
+            max_probes: Some(1),
             min_reorder_hold: Duration::from_ps(48 * 1_280),
             max_reorder_hold: Duration::from_us(10),
             packet_silence: Duration::from_us(100),
@@ -130,7 +130,7 @@ impl LinkProfile {
             min_retry_timeout: Duration::from_ms(4),
             max_retry_timeout: Duration::from_ms(250),
             // A silent peer was not scheduled, or the path is cut. Resending helps in neither case.
-            questions: None,
+            max_probes: None,
             min_reorder_hold: Duration::from_us(50),
             max_reorder_hold: Duration::from_ms(100),
             packet_silence: Duration::from_ms(500),

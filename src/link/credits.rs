@@ -128,7 +128,7 @@ pub struct FreedCount {
     /// Phits of accepted packets, `debt` of an earlier session included.
     received: u64,
     freed: u64,
-    told: u64,
+    reported: u64,
 }
 
 impl FreedCount {
@@ -140,7 +140,7 @@ impl FreedCount {
             debt,
             received: debt.into(),
             freed: 0,
-            told: 0,
+            reported: 0,
         }
     }
 
@@ -165,9 +165,9 @@ impl FreedCount {
 
     /// Returns the count to send and marks it as sent.
     #[inline]
-    pub fn tell(&mut self) -> u32 {
-        debug_assert!(self.told <= self.freed, "the count only grows");
-        self.told = self.freed;
+    pub fn take_count(&mut self) -> u32 {
+        debug_assert!(self.reported <= self.freed, "the count only grows");
+        self.reported = self.freed;
         self.count()
     }
 
@@ -181,11 +181,11 @@ impl FreedCount {
     /// peer knows of fewer than two packets' worth.
     #[inline]
     pub fn urgent(&self, max_packet: u32) -> bool {
-        let news = self.freed - self.told;
+        let news = self.freed - self.reported;
         if news == 0 {
             return false;
         }
-        let known_used = self.received - self.told;
+        let known_used = self.received - self.reported;
         news >= u64::from(self.offered / 4)
             || known_used + u64::from(2 * max_packet) > u64::from(self.offered)
     }
@@ -200,10 +200,10 @@ mod tests {
         let mut send = SendCredits::new(100);
         let mut freed = FreedCount::new(100, 30);
         assert_eq!(send.available(), 0);
-        assert_eq!(send.release(freed.tell(), false), Ok(70));
+        assert_eq!(send.release(freed.take_count(), false), Ok(70));
         assert_eq!(send.available(), 70);
         freed.free(30);
-        assert_eq!(send.release(freed.tell(), false), Ok(30));
+        assert_eq!(send.release(freed.take_count(), false), Ok(30));
         assert_eq!(send.available(), 100);
     }
 
@@ -211,7 +211,7 @@ mod tests {
     fn counts_go_round_and_old_ones_change_nothing() {
         let mut send = SendCredits::new(1_000);
         let mut freed = FreedCount::new(1_000, 0);
-        assert_eq!(send.release(freed.tell(), false), Ok(1_000));
+        assert_eq!(send.release(freed.take_count(), false), Ok(1_000));
         let mut old = 0;
         for round in 0..3_000_u32 {
             for _ in 0..700 {
@@ -220,7 +220,7 @@ mod tests {
             assert_eq!(send.available(), 300);
             freed.received(700);
             freed.free(700);
-            let wire = freed.tell();
+            let wire = freed.take_count();
             assert_eq!(send.release(wire, false), Ok(700), "round {round}");
             assert_eq!(send.release(old, false), Ok(0));
             assert_eq!(
@@ -278,7 +278,7 @@ mod tests {
         assert!(!freed.urgent(19));
         freed.received(30);
         assert!(freed.urgent(19), "the peer knows of only 30 free phits");
-        freed.tell();
+        freed.take_count();
         assert!(!freed.urgent(19));
         freed.free(25);
         assert!(freed.urgent(19), "a quarter of the buffer");

@@ -135,7 +135,7 @@ impl<W: Wire> NodeLink for LinkEnd<W> {
     fn handle_frame(&mut self, now: Time, bytes: &[u8]) {
         self.common.see(now);
         self.common.counters.rx_frames += 1;
-        if !self.wire.hears(&mut self.common, now) {
+        if !self.wire.can_receive(&mut self.common, now) {
             return;
         }
         let frame = frame::parse(bytes).and_then(|frame| frame.of_lanes(W::LAYOUT.lanes()));
@@ -175,9 +175,9 @@ impl<W: Wire> NodeLink for LinkEnd<W> {
         }
     }
 
-    fn stood_still(&mut self, now: Time, span: Duration) {
+    fn handle_suspension(&mut self, now: Time, span: Duration) {
         self.common.see(now);
-        self.common.liveness.stood_still(now, span);
+        self.common.liveness.handle_suspension(now, span);
     }
 
     fn next_wakeup(&self) -> Time {
@@ -267,12 +267,12 @@ impl<W: Wire> NodeLink for LinkEnd<W> {
         }
     }
 
-    fn suffer(&mut self, now: Time, fault: LinkFault) -> bool {
+    fn apply_fault(&mut self, now: Time, fault: LinkFault) -> bool {
         match fault {
             LinkFault::Down => self.link_down(now),
             LinkFault::Up => self.link_up(now),
             LinkFault::ForceRetry => self.force_retry(now),
-            fault => return self.wire.suffer(&mut self.common, now, fault),
+            fault => return self.wire.apply_fault(&mut self.common, now, fault),
         }
         true
     }

@@ -89,7 +89,7 @@ pub enum LinkEvent {
     Stalled,
     /// The peer acknowledges again after [`Self::Stalled`]. If nothing more is sent, a stall is
     /// forgotten without an event after 30 times the profile's `silence`.
-    Moves,
+    Resumed,
     /// Too many retries on a lane: this end stopped receiving on it.
     LaneDegraded {
         /// The decommissioned lane.

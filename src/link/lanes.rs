@@ -37,7 +37,7 @@ pub struct LaneWatch {
     /// Active lanes at the start of the session.
     first: u8,
     /// Lane sets announced to the peer before the session began: bit n for set n.
-    told: u16,
+    announced: u16,
     /// A frame on these lanes was accepted: from now on only this end removes lanes.
     settled: bool,
     /// Retries above which a lane is given up; 0: never.
@@ -59,7 +59,7 @@ impl LaneWatch {
             lanes,
             active,
             first: active,
-            told: 0,
+            announced: 0,
             settled: false,
             threshold,
             retries: [0; MAX_LANES],
@@ -83,8 +83,8 @@ impl LaneWatch {
     }
 
     /// Sets the lane sets announced to the peer during the handshake, one bit per set.
-    pub fn told(&mut self, told: u16) {
-        self.told = told;
+    pub fn set_announced(&mut self, announced: u16) {
+        self.announced = announced;
     }
 
     /// Receive lanes, by the sender's numbers.
@@ -214,9 +214,12 @@ impl LaneWatch {
     pub(crate) fn may_come_on(&self, lanes: u8) -> bool {
         // The peer applies our announcements one after another: fewer lanes may be left than in any
         // set announced.
-        let is_left = |told: &u8| self.told & 1 << told != 0 && told & self.active == lanes;
+        let is_left = |announced: &u8| {
+            self.announced & 1 << announced != 0 && announced & self.active == lanes
+        };
         let all = self.lanes.all();
-        lanes == self.active || !self.settled && lanes != 0 && (1..=all).any(|told| is_left(&told))
+        lanes == self.active
+            || !self.settled && lanes != 0 && (1..=all).any(|announced| is_left(&announced))
     }
 
     /// Whether a frame on `lanes`, which [`Self::may_come_on`] excludes now, may be a late one that
@@ -310,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn two_bad_copies_tell_too() {
+    fn two_bad_copies_identify_both_lanes() {
         let mut lanes = LaneWatch::new(LANES, 7, 100);
         lanes.rejected(9, damaged(0));
         assert_eq!(lanes.rejected(9, damaged(2)), 0b101);
@@ -350,13 +353,13 @@ mod tests {
             !lanes.may_come_on(0b100),
             "the peer does not know of the lane"
         );
-        lanes.told(1 << 0b110 | 1 << 0b100);
+        lanes.set_announced(1 << 0b110 | 1 << 0b100);
         assert!(lanes.may_come_on(0b110) && lanes.may_come_on(0b100));
         lanes.settle(0b100);
         assert_eq!(lanes.active(), 0b100);
         // The peer received both announcements and is left with their intersection.
         let mut lanes = LaneWatch::new(LANES, 0b101, 0);
-        lanes.told(1 << 0b011 | 1 << 0b101);
+        lanes.set_announced(1 << 0b011 | 1 << 0b101);
         assert!(lanes.may_come_on(0b001) && !lanes.may_come_on(0b100));
         assert!(!lanes.may_come_on(0) && !lanes.may_come_on(0b011));
         let mut lanes = LaneWatch::new(LANES, 0b111, 0);

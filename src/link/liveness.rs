@@ -68,7 +68,7 @@ pub(crate) struct Liveness {
     /// Since when something is unacknowledged, and when that was last noticed.
     unacknowledged: Option<(Time, Time)>,
     /// When the peer was last found stalled; kept when a session ends for it.
-    moveless: Option<Time>,
+    stalled_at: Option<Time>,
     /// The round trip of acknowledged packets: no reply can arrive sooner.
     round_trip: Seen,
     /// Time that probes waited for a reply: the only measurement on a path so long that everything
@@ -98,7 +98,7 @@ impl Liveness {
             stalled: None,
             silent: false,
             unacknowledged: None,
-            moveless: None,
+            stalled_at: None,
             round_trip: Seen::default(),
             answered: Duration::ZERO,
         }
@@ -114,7 +114,7 @@ impl Liveness {
 
     /// Whether a stall was found: the peer is heard but acknowledges nothing.
     pub(crate) fn is_stalled(&self) -> bool {
-        self.moveless.is_some()
+        self.stalled_at.is_some()
     }
 
     /// A session begins or ends.
@@ -188,10 +188,11 @@ impl Liveness {
         self.owed_since == since && self.heard_for >= part(patience, 2)
     }
 
-    /// See [`NodeLink::stood_still`](super::NodeLink::stood_still).
-    pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
+    /// See [`NodeLink::handle_suspension`](super::NodeLink::handle_suspension).
+    pub(crate) fn handle_suspension(&mut self, now: Time, span: Duration) {
         if let Some(patience) = self.give_up {
-            self.grace.stood_still(now, span, patience.times(GRACE));
+            self.grace
+                .handle_suspension(now, span, patience.times(GRACE));
         }
     }
 
@@ -219,7 +220,7 @@ impl Liveness {
             .give_up
             .is_some_and(|patience| self.was_heard_after(since, patience));
         if heard {
-            self.moveless = Some(now);
+            self.stalled_at = Some(now);
         }
         heard
     }
@@ -227,7 +228,7 @@ impl Liveness {
     /// Something was acknowledged. Returns whether that ends a stall.
     #[inline]
     pub(crate) fn acknowledged(&mut self) -> bool {
-        self.moveless.take().is_some()
+        self.stalled_at.take().is_some()
     }
 
     /// When to check for a stall since `since`: after half the patience, and again after another
@@ -248,7 +249,7 @@ impl Liveness {
     /// A stall that ended a session is remembered for a while, since it recurs as soon as there is
     /// something to send.
     fn forgets_at(&self, half: Duration) -> Time {
-        self.moveless
+        self.stalled_at
             .map_or(Time::NEVER, |at| at + half.times(STALL))
     }
 
@@ -262,7 +263,7 @@ impl Liveness {
         };
         let patience = self.patience(silence);
         if since == Time::NEVER {
-            self.moveless = None;
+            self.stalled_at = None;
             return false;
         }
         let noticed = self.unacknowledged.replace((since, now));
@@ -270,7 +271,7 @@ impl Liveness {
         if !again || !self.was_heard_after(since, patience) {
             return false;
         }
-        self.moveless.replace(now).is_none()
+        self.stalled_at.replace(now).is_none()
     }
 
     /// Called after an accepted frame with the number, if any, that was requested again and is
@@ -299,7 +300,7 @@ impl Liveness {
     pub(crate) fn unusable(&mut self, now: Time, round_trip: Seen) {
         let Some(heal) = self.heal else { return };
         self.measured(round_trip);
-        self.unusable = Some(self.row(self.unusable, heal, now));
+        self.unusable = Some(self.extend_run(self.unusable, heal, now));
     }
 
     /// A frame arrived that the peer sent long ago, or seems to have. Late copies come from honest
@@ -309,16 +310,16 @@ impl Liveness {
     pub(crate) fn stale(&mut self, now: Time, round_trip: Seen) {
         let Some(heal) = self.heal else { return };
         self.measured(round_trip);
-        self.stale = Some(self.row(self.stale, heal, now));
+        self.stale = Some(self.extend_run(self.stale, heal, now));
     }
 
-    /// Extends the run `row` or begins a new one. Isolated frames with gaps between them, however
+    /// Extends the run `run` or begins a new one. Isolated frames with gaps between them, however
     /// many, count as silence.
-    fn row(&self, row: Option<Unusable>, heal: Duration, now: Time) -> Unusable {
+    fn extend_run(&self, run: Option<Unusable>, heal: Duration, now: Time) -> Unusable {
         let pause = part(self.patience(heal), FIRST_QUESTION);
-        debug_assert!(row.is_none_or(|row| row.since <= row.last && row.last <= now));
-        match row {
-            Some(row) if row.last + pause >= now => Unusable { last: now, ..row },
+        debug_assert!(run.is_none_or(|run| run.since <= run.last && run.last <= now));
+        match run {
+            Some(run) if run.last + pause >= now => Unusable { last: now, ..run },
             _ => Unusable {
                 since: now,
                 last: now,
@@ -361,10 +362,10 @@ impl Liveness {
         };
         let silence = self.least_patience();
         let silence = silence.map(|patience| next(self.heard, patience, pace));
-        let row = self.unusable.zip(self.heal);
-        let heal = row.map(|(row, heal)| next(row.since, self.patience(heal), NEXT_QUESTION));
-        let row = self.stale.zip(self.heal);
-        let stale = row.map(|(row, heal)| next(row.since, self.patience(heal).times(STALL), STALL));
+        let run = self.unusable.zip(self.heal);
+        let heal = run.map(|(run, heal)| next(run.since, self.patience(heal), NEXT_QUESTION));
+        let run = self.stale.zip(self.heal);
+        let stale = run.map(|(run, heal)| next(run.since, self.patience(heal).times(STALL), STALL));
         let due = [silence, heal, stale].into_iter().flatten();
         due.min().unwrap_or(Time::NEVER)
     }
@@ -387,14 +388,14 @@ impl Liveness {
 
     fn heal_is_due(&self) -> Time {
         match (self.unusable, self.heal) {
-            (Some(row), Some(heal)) => self.end_of(row.since, self.patience(heal)),
+            (Some(run), Some(heal)) => self.end_of(run.since, self.patience(heal)),
             _ => Time::NEVER,
         }
     }
 
     fn staleness_is_over(&self) -> Time {
         match (self.stale, self.heal) {
-            (Some(row), Some(heal)) => self.end_of(row.since, self.patience(heal).times(STALL)),
+            (Some(run), Some(heal)) => self.end_of(run.since, self.patience(heal).times(STALL)),
             _ => Time::NEVER,
         }
     }
@@ -419,20 +420,20 @@ impl Liveness {
     /// The next action due at `now` on an active link. Call until `None`.
     pub(crate) fn expire(&mut self, now: Time) -> Option<Due> {
         if let Some(heal) = self.heal
-            && let Some(row) = self.unusable
+            && let Some(run) = self.unusable
             && self.heal_is_due() <= now
         {
             self.unusable = None;
-            if now.since(row.last) <= part(self.patience(heal), FIRST_QUESTION) {
+            if now.since(run.last) <= part(self.patience(heal), FIRST_QUESTION) {
                 return Some(Due::Heal);
             }
         }
         if let Some(heal) = self.heal
-            && let Some(row) = self.stale
+            && let Some(run) = self.stale
             && self.staleness_is_over() <= now
         {
             self.stale = None;
-            if now.since(row.last) <= part(self.patience(heal), FIRST_QUESTION) {
+            if now.since(run.last) <= part(self.patience(heal), FIRST_QUESTION) {
                 return Some(Due::Heal);
             }
         }

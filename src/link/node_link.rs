@@ -156,7 +156,7 @@ pub trait NodeLink: LinkView + Debug + Send + Sized + 'static {
     fn handle_timers(&mut self, now: Time);
     /// The process was suspended for `span`, which ended at `now` but is not counted in it. The
     /// peer may have been suspended too, and may resume later.
-    fn stood_still(&mut self, now: Time, span: Duration);
+    fn handle_suspension(&mut self, now: Time, span: Duration);
     /// When to call [`handle_timers`](Self::handle_timers) or [`poll_frame`](Self::poll_frame) if
     /// nothing happens before; [`Time::NEVER`] if never. May be in the past.
     fn next_wakeup(&self) -> Time;
@@ -187,5 +187,5 @@ pub trait NodeLink: LinkView + Debug + Send + Sized + 'static {
     /// initialisation with all lanes, under a new epoch.
     fn link_up(&mut self, now: Time);
     /// Applies `fault`; returns false if links of this kind do not support it.
-    fn suffer(&mut self, now: Time, fault: LinkFault) -> bool;
+    fn apply_fault(&mut self, now: Time, fault: LinkFault) -> bool;
 }

@@ -20,7 +20,7 @@ pub struct Outgoing {
     /// Number of probes since the last acknowledgement or credits.
     asked: u32,
     /// Limit of `asked` before everything is resent although the peer is silent.
-    questions: Option<u32>,
+    max_probes: Option<u32>,
     /// When the timer last expired after more than [`MEASURED_PROBES`] unanswered probes.
     suspended_until: Time,
     /// The peer was heard after the last probe: it is running and has not received the data.
@@ -46,7 +46,7 @@ impl Outgoing {
             round_trip: RoundTrip::new(profile.min_retry_timeout, profile.max_retry_timeout),
             timer_from: now,
             asked: 0,
-            questions: profile.questions,
+            max_probes: profile.max_probes,
             suspended_until: Time::ZERO,
             answers: false,
             credit_tries: 0,
@@ -71,7 +71,7 @@ impl Outgoing {
 
     /// An acknowledgement or credits arrived. `owes`: more acknowledgements are outstanding.
     #[inline]
-    pub fn paid(&mut self, owes: bool, now: Time) {
+    pub fn acknowledged(&mut self, owes: bool, now: Time) {
         debug_assert!(self.timer_from <= now, "the timer was started");
         self.timer_from = now;
         self.owed_since = if owes { now } else { Time::NEVER };
@@ -154,7 +154,8 @@ impl Outgoing {
 
     /// The retry timer expired. First the peer is probed: a frame without data is cheap and also
     /// reveals a lost tail. Then everything is resent (true), unless the peer is silent: a
-    /// descheduled process replies late, and is probed up to `questions` times, if that is limited.
+    /// descheduled process replies late, and is probed up to `max_probes` times, if that is
+    /// limited.
     pub fn expire(&mut self, outstanding: bool, now: Time) -> bool {
         debug_assert!(self.timer_from <= now, "the timer was started");
         self.wants_probe = true;
@@ -164,7 +165,7 @@ impl Outgoing {
             return false;
         }
         let answers = core::mem::take(&mut self.answers);
-        let gives_up = self.questions.is_some_and(|most| self.asked >= most);
+        let gives_up = self.max_probes.is_some_and(|most| self.asked >= most);
         let again = gives_up || self.asked > 0 && answers;
         if self.asked > 0 {
             self.round_trip.back_off();

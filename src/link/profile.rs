@@ -24,7 +24,7 @@ impl LinkProfile {
             ack_delay: own.ack_delay.max(live.ack_delay),
             min_retry_timeout: own.min_retry_timeout.max(live.min_retry_timeout),
             max_retry_timeout: own.max_retry_timeout.max(live.max_retry_timeout),
-            questions: live.questions,
+            max_probes: live.max_probes,
             min_reorder_hold: own.min_reorder_hold.max(live.min_reorder_hold),
             max_reorder_hold: own.max_reorder_hold.max(live.max_reorder_hold),
             packet_silence: own.packet_silence.max(live.packet_silence),

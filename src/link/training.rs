@@ -94,7 +94,7 @@ pub struct Handshake {
     /// Lanes found, by the sender's numbers.
     pub lanes: u8,
     /// Lane sets announced to the peer since this end began to train: bit n for set n.
-    pub told: u16,
+    pub announced: u16,
     frames_heard: u8,
     /// The last refusal, so that it is reported once.
     pub(crate) complaint: Option<String>,
@@ -120,7 +120,7 @@ impl Handshake {
             offer: None,
             cable: Permutation::IDENTITY,
             lanes: 0,
-            told: 0,
+            announced: 0,
             frames_heard: 0,
             complaint: None,
             interval: profile.min_training_interval,
@@ -150,7 +150,7 @@ impl Handshake {
         self.peer_epoch = 0;
         self.offer = None;
         self.lanes = 0;
-        self.told = 0;
+        self.announced = 0;
         self.frames_heard = 0;
         self.complaint = None;
         self.interval = self.shortest;
@@ -312,7 +312,7 @@ impl Handshake {
             (state, rx_lanes)
         };
         if !challenge {
-            self.told |= 1 << (rx_lanes & self.all_lanes.all());
+            self.announced |= 1 << (rx_lanes & self.all_lanes.all());
         }
         let name = |end: &EndName| name_bytes(&end.node).expect("the builder checked the names");
         Some(Training {

@@ -66,7 +66,7 @@ pub trait Wire: Debug + Send + Sized + 'static {
 
     /// Whether the end receives frames now, in any state of the link.
     #[inline]
-    fn hears(&mut self, link: &mut Common, now: Time) -> bool {
+    fn can_receive(&mut self, link: &mut Common, now: Time) -> bool {
         let _ = (link, now);
         true
     }
@@ -123,7 +123,7 @@ pub trait Wire: Debug + Send + Sized + 'static {
     fn resend(&mut self, link: &mut Common, now: Time);
     /// Applies a fault other than those that all links have; returns false if links of this kind do
     /// not support it.
-    fn suffer(&mut self, link: &mut Common, now: Time, fault: LinkFault) -> bool {
+    fn apply_fault(&mut self, link: &mut Common, now: Time, fault: LinkFault) -> bool {
         let _ = (link, now, fault);
         false
     }

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn all_phases_come_in_order_and_everybody_is_asked_once() {
+    fn all_phases_come_in_order_and_each_node_is_asked_once() {
         let mut reroute = begin(&[1, 2]);
         let asked = run(&mut reroute, |_, _| Some(Answer::Done));
         let phases: Vec<ReroutePhase> = asked.iter().map(|command| command.phase).collect();
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_install_disturbs_nobody() {
+    fn without_changes_no_node_is_disturbed() {
         let mut reroute = begin(&[]);
         assert_eq!(reroute.phase(), ReroutePhase::Done);
         assert_eq!(commands(&mut reroute, ms(0)), []);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_becomes_quiet_is_waited_for_only_so_long() {
+    fn a_busy_source_times_out() {
         let mut reroute = begin(&[1]);
         run(&mut reroute, |command, _| {
             let stuck =
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn traffic_is_released_even_if_nobody_answers() {
+    fn traffic_is_released_even_if_no_node_answers() {
         let mut reroute = begin(&[1]);
         let asked = run(&mut reroute, |_, _| None);
         for nic in NICS {
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_is_left_alone_but_for_the_release() {
+    fn gone_nodes_get_only_the_release() {
         let mut reroute = begin(&[1, 2]);
         let asked = run(&mut reroute, |command, _| {
             let gone = [NodeRef::Chip(2), NodeRef::Processor(0)].contains(&command.node);
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_before_installing_releases_everybody_at_once() {
+    fn abandoning_before_install_releases_all() {
         let mut reroute = begin(&[1]);
         let first = commands(&mut reroute, ms(0));
         reroute.handle_answer(ms(1), first[0].phase, first[0].node, Answer::Done);
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_while_installing_finishes_that() {
+    fn abandoning_during_install_finishes_it() {
         let mut reroute = begin(&[1, 2]);
         while reroute.phase() != ReroutePhase::Install {
             for command in commands(&mut reroute, ms(0)) {

@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::files::Files;
-use super::mistake::{MistakeKind as K, Mistakes, Place};
+use super::mistake::{Location, MistakeKind as K, Mistakes};
 use super::shown::Shown;
 
 /// Collects mistakes while fields are read.
@@ -74,7 +74,7 @@ impl Fields {
             K::Syntax
         };
         self.mistakes.push(
-            kind.at(Place::Text(error.span().unwrap_or(0..0)), message)
+            kind.at(Location::Text(error.span().unwrap_or(0..0)), message)
                 .help(match kind {
                     K::DuplicateName => "a table cannot repeat a key: rename or remove one",
                     _ => "descriptions are written in TOML; see https://toml.io",
@@ -85,7 +85,7 @@ impl Fields {
     /// Reports a wrong value, and how to fix it.
     pub fn bad(&mut self, span: Range<usize>, message: impl Into<String>, help: impl Into<String>) {
         self.mistakes
-            .push(K::BadValue.at(Place::Text(span), message).help(help));
+            .push(K::BadValue.at(Location::Text(span), message).help(help));
     }
 
     /// Reports unknown keys.
@@ -109,7 +109,7 @@ impl Fields {
                 };
                 K::UnknownKey
                     .at(
-                        Place::Text(key.span()),
+                        Location::Text(key.span()),
                         format!("{} has no key `{}`", section.what, Shown(name)),
                     )
                     .label("unknown key")
@@ -125,7 +125,7 @@ impl Fields {
         self.mistakes.push(
             K::MissingKey
                 .at(
-                    Place::Text(span.start..span.end.min(span.start + 1)),
+                    Location::Text(span.start..span.end.min(span.start + 1)),
                     format!("{} lacks the key `{key}`", section.what),
                 )
                 .help(format!("write `{key} = {example}`")),
@@ -208,12 +208,12 @@ impl Fields {
 
     /// A whole number within `range`.
     pub fn integer(&mut self, value: Value<'_, '_>, range: RangeInclusive<u64>) -> Option<u64> {
-        self.integer_told(value, range.clone(), range)
+        self.integer_within(value, range.clone(), range)
     }
 
     /// A whole number within `range`. Messages state `right` as the valid range; the caller rejects
     /// a number outside that later, with a specific reason.
-    pub fn integer_told(
+    pub fn integer_within(
         &mut self,
         value: Value<'_, '_>,
         range: RangeInclusive<u64>,

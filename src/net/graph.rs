@@ -7,7 +7,7 @@ use super::network::Network;
 use super::plan::{PlanError, Runtime, link_config};
 use super::reading::name_problem;
 use super::settings::Settings;
-use super::{MistakeKind, Mistakes, Place};
+use super::{Location, MistakeKind, Mistakes};
 use crate::link::{LaneRate, LinkConfig, LinkStandard};
 
 /// Routers named `r0`, `r1` and so on, NICs named `nic0`, `nic1` and so on, and identical links.
@@ -73,7 +73,7 @@ impl Graph {
         let mut mistakes = Mistakes::default();
         if let Some(why) = name_problem(&self.name) {
             let message = format!("invalid network name: {why}");
-            mistakes.push(MistakeKind::BadValue.at(Place::Network, message));
+            mistakes.push(MistakeKind::BadValue.at(Location::Network, message));
         }
         mistakes
     }

@@ -4,7 +4,7 @@ use super::model::{End, NodeRef};
 
 /// A port's link in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Joined<Kind> {
+pub struct PortLink<Kind> {
     pub link: u32,
     pub other: End,
     /// The machine's own data on the port.
@@ -15,9 +15,9 @@ pub struct Joined<Kind> {
 #[derive(Clone, Debug)]
 pub struct PortIndex<Kind> {
     chip_ports: usize,
-    chips: Vec<Option<Joined<Kind>>>,
+    chips: Vec<Option<PortLink<Kind>>>,
     processor_ports: usize,
-    processors: Vec<Option<Joined<Kind>>>,
+    processors: Vec<Option<PortLink<Kind>>>,
 }
 
 impl<Kind: Copy> PortIndex<Kind> {
@@ -33,7 +33,7 @@ impl<Kind: Copy> PortIndex<Kind> {
 
     /// Assigns the port at `end` to a link, unless another one has it, which is returned. Ignores
     /// ports that no node has.
-    pub fn claim(&mut self, end: End, joined: Joined<Kind>) -> Option<u32> {
+    pub fn claim(&mut self, end: End, joined: PortLink<Kind>) -> Option<u32> {
         let (ports, slots, node) = match end.node {
             NodeRef::Processor(p) => (self.processor_ports, &mut self.processors, p),
             NodeRef::Chip(c) => (self.chip_ports, &mut self.chips, c),
@@ -50,7 +50,7 @@ impl<Kind: Copy> PortIndex<Kind> {
 
     /// The link at `end`, if any.
     #[inline]
-    pub fn at(&self, end: End) -> Option<&Joined<Kind>> {
+    pub fn at(&self, end: End) -> Option<&PortLink<Kind>> {
         let (ports, slots, node) = match end.node {
             NodeRef::Processor(p) => (self.processor_ports, &self.processors, p),
             NodeRef::Chip(c) => (self.chip_ports, &self.chips, c),
@@ -69,10 +69,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_claim_to_a_port_counts_and_ports_of_nobody_are_left_out() {
+    fn the_first_claim_to_a_port_counts_and_unclaimed_ports_are_omitted() {
         let mut index = PortIndex::new((2, 4), (1, 1));
         let (nic, port) = (End::processor(0, 0), End::chip(1, 3));
-        let to = |link, other| Joined {
+        let to = |link, other| PortLink {
             link,
             other,
             kind: (),

@@ -25,7 +25,7 @@ pub struct Hop {
 
 /// Where a packet's path ends, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum PathEnd {
     /// At the destination NIC: the last link confirms the arrival.
     Delivered,
     /// Left the last router for the destination NIC, but the link does not confirm the arrival.
@@ -47,13 +47,13 @@ pub enum Way {
         acknowledged: bool,
     },
     /// Left the last router for one that could not be queried.
-    Unasked(NodeRef),
+    NotQueried(NodeRef),
     /// Longer than any valid path: a loop.
-    Endless,
+    Loop,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Followed {
+pub struct TracedPacket {
     pub from: NodeRef,
     pub to: NodeRef,
     pub response: bool,
@@ -90,7 +90,7 @@ impl Peers {
     }
 
     /// Follows a packet from router to router.
-    pub fn follow(&self, packet: Followed, seen: &Sightings) -> (Vec<Hop>, Way) {
+    pub fn follow(&self, packet: TracedPacket, seen: &Sightings) -> (Vec<Hop>, PathEnd) {
         let mut hops: Vec<Hop> = Vec::new();
         let first = self.of_node(packet.from).filter_map(|(_, at)| {
             let not_before = packet.not_before_ps.saturating_sub(packet.slack_ps);
@@ -100,8 +100,8 @@ impl Peers {
         let Some((mut router, mut passage)) = first.min_by_key(came) else {
             let asked = self.of_node(packet.from).next();
             let way = match asked {
-                Some((_, at)) if !seen.contains_key(&at.node) => Way::Unasked(at.node),
-                _ => Way::NotSeen,
+                Some((_, at)) if !seen.contains_key(&at.node) => PathEnd::NotQueried(at.node),
+                _ => PathEnd::NotSeen,
             };
             return (hops, way);
         };
@@ -118,22 +118,22 @@ impl Peers {
             });
             let (Some(out), Some(to)) = (out, to) else {
                 let way = match &passage.discarded {
-                    Some(why) => Way::Discarded(why.to_string()),
-                    None => Way::Inside,
+                    Some(why) => PathEnd::Discarded(why.to_string()),
+                    None => PathEnd::Inside,
                 };
                 return (hops, way);
             };
             if matches!(to.node, NodeRef::Processor(_)) {
                 let ended = out.link_ended;
                 let way = match (to.node == packet.to, out.acknowledged) {
-                    (true, true) => Way::Delivered,
-                    (true, false) => Way::LastLink { ended },
-                    (false, _) => Way::Misdelivered(to.node),
+                    (true, true) => PathEnd::Delivered,
+                    (true, false) => PathEnd::LastLink { ended },
+                    (false, _) => PathEnd::Misdelivered(to.node),
                 };
                 return (hops, way);
             }
             if hops.len() == MOST_HOPS {
-                return (hops, Way::Endless);
+                return (hops, PathEnd::Loop);
             }
             let left = passage.left_ps().unwrap_or(0);
             let not_before = left.saturating_sub(packet.slack_ps);
@@ -141,16 +141,16 @@ impl Peers {
                 Some(next) => (router, passage) = (to.node, next),
                 None if seen.contains_key(&to.node) => {
                     let acknowledged = out.acknowledged;
-                    return (hops, Way::OnLink { acknowledged });
+                    return (hops, PathEnd::OnLink { acknowledged });
                 }
-                None => return (hops, Way::Unasked(to.node)),
+                None => return (hops, PathEnd::NotQueried(to.node)),
             }
         }
     }
 }
 
 /// The packet's earliest passage through port `at`.
-fn passage(packet: Followed, at: End, not_before: u64, seen: &Sightings) -> Option<&Passage> {
+fn passage(packet: TracedPacket, at: End, not_before: u64, seen: &Sightings) -> Option<&Passage> {
     let is_it = |passage: &&Passage| {
         let came = passage.arrived_ps.or(passage.last_ps());
         passage.port == at.port

@@ -88,7 +88,7 @@ mistake_kinds! {
 
 /// Subject of a mistake.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum Location {
     /// Bytes of the description.
     Text(Range<usize>),
     Network,
@@ -103,7 +103,7 @@ pub enum Place {
 
 impl MistakeKind {
     /// A mistake of this kind at `place`, described in one sentence.
-    pub fn at(self, place: Place, message: impl Into<String>) -> Mistake {
+    pub fn at(self, place: Location, message: impl Into<String>) -> Mistake {
         Mistake {
             kind: self,
             message: shown::message(message.into()),
@@ -120,18 +120,18 @@ pub struct Mistake {
     pub kind: MistakeKind,
     /// The problem, in one sentence.
     pub message: String,
-    pub place: Place,
+    pub place: Location,
     /// A label for `place`.
     pub(crate) label: String,
     /// A related place, such as the first use of a port, with its label.
-    pub other: Option<(Place, String)>,
+    pub other: Option<(Location, String)>,
     /// How to fix the mistake.
     pub help: String,
 }
 
 impl Mistake {
     /// A mistake of channels that wait for each other in a cycle.
-    pub fn circle(place: Place, names: &[String]) -> Self {
+    pub fn dependency_cycle(place: Location, names: &[String]) -> Self {
         let (all, first) = (names.join(", "), &names[0]);
         let message = format!(
             "possible deadlock: packets can wait for each other in a cycle through {all}, {first}"
@@ -148,14 +148,14 @@ impl Mistake {
 
     /// Adds a related place and its label.
     #[must_use]
-    pub fn other(mut self, place: Place, label: impl Into<String>) -> Self {
+    pub fn other(mut self, place: Location, label: impl Into<String>) -> Self {
         self.other = Some((place, shown::message(label.into())));
         self
     }
 
     /// For duplicates: adds the place of the first occurrence.
     #[must_use]
-    pub fn again(self, first: Place) -> Self {
+    pub fn again(self, first: Location) -> Self {
         self.label("again").other(first, "first")
     }
 
@@ -292,7 +292,7 @@ impl Problems {
         file: &str,
         text: &str,
         mistakes: Mistakes,
-        span_of: impl Fn(&Place) -> Range<usize>,
+        span_of: impl Fn(&Location) -> Range<usize>,
     ) -> Self {
         let file = shown::message(file.to_owned());
         let Mistakes { mut kept, more } = mistakes;

@@ -41,11 +41,11 @@ pub use graph::Graph;
     reason = "some builds have no machine that is only a graph"
 )]
 pub use graph::of_graph;
-pub use index::{Joined, PortIndex};
-pub use journey::{Followed, Hop, Peers, Sightings, Way};
+pub use index::{PortIndex, PortLink};
+pub use journey::{Hop, PathEnd, Peers, Sightings, TracedPacket};
 pub(crate) use limits::MAX_DILATION;
 pub use limits::{Effort, MAX_CHIPS, MAX_DESCRIPTION_BYTES, MAX_MISTAKES};
-pub use mistake::{Mistake, MistakeKind, Mistakes, Place, Problems};
+pub use mistake::{Location, Mistake, MistakeKind, Mistakes, Problems};
 pub use model::{Clock, End, Link, MAX_METRES, MAX_NAME_BYTES, NodeRef, Profile, ends_of};
 pub(crate) use network::generate;
 pub use network::{Family, Generated, Network, Read, Same, read};

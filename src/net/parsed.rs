@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, Error};
 
 use super::limits::{MAX_DESCRIPTION_BYTES, MAX_RECOVERED_BYTES};
-use super::mistake::{Mistake, MistakeKind as K, Mistakes, Place, Problems};
+use super::mistake::{Location, Mistake, MistakeKind as K, Mistakes, Problems};
 
 /// A description as TOML, and its syntax errors.
 pub(crate) struct Parsed<'t> {
@@ -52,7 +52,7 @@ pub(crate) fn text<'t>(file: &str, bytes: &'t [u8]) -> Result<&'t str, Problems>
         let at = error.valid_up_to();
         let shown = String::from_utf8_lossy(bytes);
         let mistake = K::NotText.at(
-            Place::Text(at..at + 1),
+            Location::Text(at..at + 1),
             format!("invalid UTF-8: byte {:#04x}", bytes[at]),
         );
         problem(
@@ -65,7 +65,7 @@ pub(crate) fn text<'t>(file: &str, bytes: &'t [u8]) -> Result<&'t str, Problems>
 
 fn too_large(file: &str) -> Problems {
     let message = format!("the description exceeds {MAX_DESCRIPTION_BYTES} bytes");
-    let mistake = K::TooLarge.at(Place::Text(0..0), message).help(
+    let mistake = K::TooLarge.at(Location::Text(0..0), message).help(
         "the largest network of one slice takes 5.5 million bytes; slices are separate networks, \
          so describe one of several identical ones",
     );
@@ -80,9 +80,9 @@ fn problem(file: &str, text: &str, mistake: Mistake) -> Problems {
 }
 
 /// The bytes of a mistake when only the text is known.
-pub(crate) fn span_in_text(place: &Place) -> Range<usize> {
+pub(crate) fn span_in_text(place: &Location) -> Range<usize> {
     match place {
-        Place::Text(span) => span.clone(),
+        Location::Text(span) => span.clone(),
         _ => 0..0,
     }
 }

@@ -159,7 +159,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn texts_that_are_no_port_sets_say_why() {
+    fn invalid_port_sets_say_why() {
         assert_eq!(
             PortSet::parse("0-x"),
             Err(PortSetError::NotANumber("x".into()))

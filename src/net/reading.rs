@@ -8,7 +8,7 @@ use phitwire_framing::carrier::lanes::{Lanes, MAX_LANES, Permutation};
 use super::fields::{Fields, Section, Value};
 use super::files::Files;
 use super::limits::Effort;
-use super::mistake::{MistakeKind as K, Mistakes, Place, Problems};
+use super::mistake::{Location, MistakeKind as K, Mistakes, Problems};
 use super::model::{End, Link, MAX_METRES, MAX_NAME_BYTES, NodeRef};
 use super::network::Network;
 use super::parsed::{self, Parsed};
@@ -57,20 +57,20 @@ pub struct Spans {
     network: Range<usize>,
     /// Position reported for parts without a recorded one; `None`: the network's name.
     pub others: Option<Range<usize>>,
-    parts: HashMap<Place, Range<usize>>,
+    parts: HashMap<Location, Range<usize>>,
 }
 
 impl Spans {
     /// Records the position of a part.
-    pub fn add(&mut self, place: Place, span: Range<usize>) {
+    pub fn add(&mut self, place: Location, span: Range<usize>) {
         self.parts.entry(place).or_insert(span);
     }
 
-    fn of(&self, place: &Place) -> Range<usize> {
+    fn of(&self, place: &Location) -> Range<usize> {
         let router = match place {
-            Place::Text(span) => return span.clone(),
-            Place::Network => return self.network.clone(),
-            Place::Entry(chip, router, _) => Some(Place::Router(*chip, *router)),
+            Location::Text(span) => return span.clone(),
+            Location::Network => return self.network.clone(),
+            Location::Entry(chip, router, _) => Some(Location::Router(*chip, *router)),
             _ => None,
         };
         let found = self.parts.get(place).or_else(|| self.parts.get(&router?));
@@ -341,7 +341,7 @@ pub fn end<E: Ends>(fields: &mut Fields, value: Value<'_, '_>, names: &E) -> Opt
         );
         return None;
     };
-    let place = Place::Text(value.span());
+    let place = Location::Text(value.span());
     let Some(node) = names.find(name) else {
         fields.mistakes.add(|| {
             let message = format!("unknown node `{}`", Shown(name));

@@ -150,7 +150,7 @@ impl<Own: OwnSettings> Settings<Own> {
         let gives_up = usual.give_up_ms > 0 || self.give_up_ms > 0;
         let is_silent = self.silence_ms != usual.silence_ms;
         let threshold = u64::from(self.lane_retry_threshold);
-        for (key, value, is_told) in [
+        for (key, value, is_written) in [
             ("lane_retry_threshold", threshold, true),
             ("memory_bytes", self.memory_bytes, true),
             ("request_timeout_ms", self.request_timeout_ms, true),
@@ -159,7 +159,7 @@ impl<Own: OwnSettings> Settings<Own> {
             ("silence_ms", self.silence_ms, is_silent),
             ("outstanding", self.outstanding.into(), true),
         ] {
-            if is_told {
+            if is_written {
                 writeln!(out, "{key} = {value}")?;
             }
         }

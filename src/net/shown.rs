@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_written_out() {
+    fn terminal_control_characters_are_escaped() {
         let text = "a\u{1b}[31m\u{202e}b\u{9b}\u{7f}\0\n\u{feff}é";
         let shown = Shown(text).to_string();
         assert_eq!(
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_cut_and_say_so() {
+    fn long_values_are_cut_with_a_note() {
         let text = "x".repeat(MOST_QUOTED);
         assert_eq!(Shown(&text).to_string(), text);
         let text = "é".repeat(MOST_QUOTED + 1);

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_run_is_refused() {
+    fn invalid_runs_are_refused() {
         let spec = BarrierSpec {
             processors: vec![3, 1],
             ..BarrierSpec::default()
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_in_which_somebody_had_fewer_barriers_is_not_clean() {
+    fn a_run_with_fewer_barriers_at_one_participant_is_not_clean() {
         let counts = |barriers| {
             let mut latency = crate::nic::latency::LatencyRecorder::new();
             (0..barriers).for_each(|_| latency.record(5));

@@ -16,7 +16,7 @@ pub(crate) type Line = (u16, u32);
 
 /// The lines that have arrived at one address.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct BlockState {
     /// The latest block of which a line has arrived.
     newest: u32,
     /// Lines of block `newest` that have arrived. Damaged lines count too, so that a damaged block
@@ -29,7 +29,7 @@ struct Place {
 /// The arrived and overwritten lines of one run's blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LateLines {
-    places: Box<[Place]>,
+    places: Box<[BlockState]>,
     lines: u32,
     /// Overwritten correct lines, with the number of their block.
     overwritten: BTreeMap<Line, u32>,
@@ -39,7 +39,7 @@ impl LateLines {
     /// Tracks `addresses` addresses, each for blocks of `size` bytes.
     pub(crate) fn new(addresses: usize, size: u32) -> Self {
         Self {
-            places: vec![Place::default(); addresses].into_boxed_slice(),
+            places: vec![BlockState::default(); addresses].into_boxed_slice(),
             lines: size.div_ceil(LINE as u32),
             overwritten: BTreeMap::new(),
         }
@@ -108,7 +108,7 @@ impl LateLines {
         }
         let newest = place.newest;
         if is_before(newest, number) {
-            *place = Place {
+            *place = BlockState {
                 newest: number,
                 came: 1,
                 is_awaited: false,

@@ -24,12 +24,12 @@ use std::collections::VecDeque;
 
 use super::block_lines::{LateLines, Line, wrong_lines};
 use super::memory::Memory;
+use super::sequence_tracker::{SequenceArrival, SequenceTracker};
 use super::stamp::{LINE, Stamp, read_line};
 use super::traffic_report::TrafficReport;
 use super::traffic_spec::{
     MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_RUN, MAX_SIZE, MAX_WINDOW, NUMBERED_BYTES, Operation,
 };
-use super::turns::{Turn, Turns};
 
 pub const ANNOUNCEMENT_BYTES: usize = 32;
 /// Address of announcements: above every memory, within the 48 address bits.
@@ -158,7 +158,7 @@ struct Flow {
     announcement: Announcement,
     stamp: Stamp,
     /// Puts: the numbers that have arrived at each address.
-    turns: Turns,
+    turns: SequenceTracker,
     /// Blocks: the lines that late blocks have overwritten.
     late: LateLines,
     counts: usize,
@@ -171,7 +171,7 @@ struct Flow {
 struct ShortRun {
     announcement: Announcement,
     stamp: Stamp,
-    turns: Turns,
+    turns: SequenceTracker,
 }
 
 impl Flow {
@@ -335,7 +335,7 @@ impl Checker {
         self.flows[index] = Some(Box::new(Flow {
             announcement,
             stamp,
-            turns: Turns::new(checked),
+            turns: SequenceTracker::new(checked),
             late: LateLines::new(blocks, announcement.size),
             counts,
             short: old.map_or_else(VecDeque::new, |flow| flow.into_short()),
@@ -529,21 +529,21 @@ fn number_of(stamp: Stamp, size: u32, address: u64, next: u32, data: &[u8]) -> O
 
 impl TrafficReport {
     /// Counts an undamaged message by the arrival order of its number.
-    fn judge(&mut self, turn: Turn, ordered: bool) {
+    fn judge(&mut self, turn: SequenceArrival, ordered: bool) {
         match turn {
-            Turn::InOrder => self.delivered += 1,
-            Turn::Ahead(skipped) => {
+            SequenceArrival::InOrder => self.delivered += 1,
+            SequenceArrival::Ahead(skipped) => {
                 self.missing += u64::from(skipped);
                 self.delivered += 1;
             }
-            Turn::Late => {
+            SequenceArrival::Late => {
                 self.misordered += u64::from(ordered);
                 self.overtaken += u64::from(!ordered);
                 self.delivered += 1;
                 self.missing = self.missing.saturating_sub(1);
             }
             // A duplicate, or a number too old to be remembered.
-            Turn::Again => self.duplicated += 1,
+            SequenceArrival::Again => self.duplicated += 1,
         }
     }
 

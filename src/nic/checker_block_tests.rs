@@ -120,7 +120,7 @@ fn damaged_lines_and_those_of_other_runs_begin_no_block() {
 }
 
 #[test]
-fn a_block_is_judged_when_its_last_line_says_that_it_is_there() {
+fn a_block_is_checked_when_its_last_line_arrives() {
     let mut bench = Bench::new(200);
     let last = |stamp: Stamp, number: u32| {
         let mut lines = stamp.lines(BASE + 192, number);

@@ -46,10 +46,10 @@ impl Bench {
         self.run = run;
         self.size = size as usize;
         self.stamp = Stamp::of_run(run, 77, SOURCE, TARGET);
-        self.told(announcement(run, size))
+        self.take_announcement(announcement(run, size))
     }
 
-    fn told(&mut self, announcement: Announcement) -> Announced {
+    fn take_announcement(&mut self, announcement: Announcement) -> Announced {
         let (checker, memory) = (&mut self.checker, &mut self.memory);
         checker.announce(SOURCE, TARGET, announcement, memory)
     }
@@ -184,7 +184,7 @@ fn the_next_run_starts_over_and_stragglers_are_not_corrupt() {
     let mut bench = Bench::new(8);
     bench.deliver([0, 1, 2]);
     let old = bench.message(3);
-    bench.told(announcement(2, 8));
+    bench.take_announcement(announcement(2, 8));
     bench.put(&old);
     bench.stamp = Stamp::of_run(2, 77, SOURCE, TARGET);
     bench.deliver([0, 1]);
@@ -198,7 +198,7 @@ fn the_next_run_starts_over_and_stragglers_are_not_corrupt() {
 fn the_same_announcement_again_changes_nothing() {
     let mut bench = Bench::new(8);
     bench.deliver([0, 1]);
-    bench.told(announcement(1, 8));
+    bench.take_announcement(announcement(1, 8));
     assert_eq!(bench.deliver([2]).delivered, 3);
     assert_eq!(bench.report(1).missing, 0);
 }
@@ -300,7 +300,7 @@ fn a_target_knows_of_the_run_that_was_announced_last_and_of_no_other() {
 }
 
 #[test]
-fn the_refused_run_is_told_which_later_one_stands_in_its_way() {
+fn a_refused_run_reports_the_later_run_that_blocks_it() {
     let mut bench = Bench::new(8);
     bench.announce(9, 8);
     assert_eq!(bench.announce(3, 8), Announced::Outdated);
@@ -338,7 +338,7 @@ fn a_block_is_as_bad_as_its_worst_line() {
 
 /// Regression (soak seed 8118): more than 32 messages lost in a row counted as corrupted.
 #[test]
-fn a_long_loss_is_a_loss_at_any_size_that_can_tell() {
+fn a_long_loss_is_recognised_at_every_numbered_size() {
     for size in [4, 5, 7, 8, 32] {
         let report = Bench::new(size).deliver((0..3).chain(5_000..5_010));
         assert_eq!((report.delivered, report.missing), (13, 4_997), "{size}");
@@ -349,7 +349,7 @@ fn a_long_loss_is_a_loss_at_any_size_that_can_tell() {
 /// Regression: only one earlier run's stamp was kept, so late messages of older runs counted as
 /// corrupted, 27 to 196 of them after two stalled runs.
 #[test]
-fn what_comes_late_of_any_run_before_is_stale_and_not_corrupt() {
+fn late_messages_of_earlier_runs_are_stale_and_not_corrupt() {
     for size in [8, 9, 16, 32, 64] {
         let mut bench = Bench::new(size);
         let mut late = Vec::new();
@@ -386,7 +386,7 @@ fn late_messages_are_known_by_a_target_that_has_just_been_started() {
         nonce: 78,
         ..announcement(7, 8)
     };
-    assert_eq!(bench.told(restarted), Announced::Accepted);
+    assert_eq!(bench.take_announcement(restarted), Announced::Accepted);
     bench.run = 7;
     bench.stamp = Stamp::of_run(7, 78, SOURCE, TARGET);
     bench.deliver([0]);
@@ -420,7 +420,10 @@ fn a_late_announcement_does_not_end_the_run_of_now() {
     let mut bench = Bench::new(8);
     assert_eq!(bench.announce(9, 8), Announced::Accepted);
     bench.deliver([0, 1]);
-    assert_eq!(bench.told(announcement(8, 32)), Announced::Outdated);
+    assert_eq!(
+        bench.take_announcement(announcement(8, 32)),
+        Announced::Outdated
+    );
     assert_eq!(bench.deliver([2, 3]).delivered, 4);
     assert_eq!(bench.report(9).corrupted, 0);
     assert_eq!(bench.checker.stragglers(), 1);

@@ -42,7 +42,7 @@ impl LatencyRecorder {
 
     /// Records that the process was suspended for `span` until `now`, which excludes the
     /// suspension.
-    pub fn stood_still(&mut self, now: Time, span: Duration) {
+    pub fn handle_suspension(&mut self, now: Time, span: Duration) {
         self.standstills.add(now, span);
     }
 

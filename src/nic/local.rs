@@ -47,7 +47,7 @@ pub trait LocalPort {
     ///
     /// # Errors
     /// Every [`Entry`] but [`Entry::Welcome`].
-    fn let_in(
+    fn attach(
         &mut self,
         job: u64,
         member: u8,
@@ -56,13 +56,13 @@ pub trait LocalPort {
 
     /// Removes a program that has exited: drops its registrations and received messages, lets its
     /// requests finish, and keeps its window until they have.
-    fn let_go(&mut self, now: Time, client: Client);
+    fn detach(&mut self, now: Time, client: Client);
 
     fn command(&mut self, now: Time, client: Client, command: &Command<'_>) -> Taken;
 
     /// Completes writes to programs' address spaces. Call it before anything makes them observable:
     /// before sending frames, and before [`next_completion`](Self::next_completion).
-    fn settle(&mut self) {}
+    fn flush(&mut self) {}
 
     /// Returns the next completion for a client that has not exited.
     fn next_completion(&mut self) -> Option<(Client, Completion)>;

@@ -59,7 +59,7 @@ pub trait OwnMemory: Debug + Send {
     /// [`Unreachable`] if the program has not mapped the whole range.
     fn read(&self, address: u64, out: &mut [u8]) -> Result<(), Unreachable>;
 
-    /// Stores `data` at `address`, possibly not before [`settle`](Self::settle) is called. The
+    /// Stores `data` at `address`, possibly not before [`flush`](Self::flush) is called. The
     /// other process observes stores in order.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ pub trait OwnMemory: Debug + Send {
     fn write(&self, address: u64, data: &[u8]) -> Result<(), Unreachable>;
 
     /// Completes all earlier stores and invalidates cached reads.
-    fn settle(&self);
+    fn flush(&self);
 }
 
 /// Some of the bytes are not mapped, or their mapping does not permit the access.
@@ -179,10 +179,10 @@ impl Memory {
     }
 
     /// Completes all earlier stores to programs' address spaces.
-    pub fn settle(&self) {
+    pub fn flush(&self) {
         for window in self.windows.iter().flatten() {
             if let Some(own) = window.own() {
-                own.settle();
+                own.flush();
             }
         }
     }
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_write_stored_a_read_returns() {
+    fn reads_return_written_bytes() {
         let mut memory = Memory::new(1 << 20);
         let data: Vec<u8> = (1..=32).collect();
         // The last address straddles two pages.

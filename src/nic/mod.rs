@@ -15,6 +15,7 @@ mod probes;
 pub mod programs;
 mod puts;
 pub mod runs;
+pub(crate) mod sequence_tracker;
 pub mod slab;
 pub mod stamp;
 pub mod traffic;
@@ -25,7 +26,6 @@ pub mod traffic_pattern;
 pub mod traffic_report;
 pub mod traffic_spec;
 pub(crate) mod traffic_target;
-pub(crate) mod turns;
 
 pub use barrier::{BarrierReport, BarrierSpec, BarrierSpecError};
 pub use checker::ANNOUNCE_ADDRESS;
@@ -51,5 +51,5 @@ pub use traffic_report::{RunPhase, TrafficReport};
 pub(crate) use traffic_spec::MAX_SIZE;
 pub use traffic_spec::{
     Abilities, Gaps, MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_RATE, MAX_RUN, MAX_WINDOW, NUMBERED_BYTES,
-    Operation, SpecError, TrafficSpec, Ways,
+    Operation, RoutingMode, SpecError, TrafficSpec,
 };

@@ -83,7 +83,7 @@ impl Periods {
 
     /// Records that the process was suspended for `span` until `now`, which excludes the
     /// suspension. The clock that all incarnations share kept running.
-    pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
+    pub(crate) fn handle_suspension(&mut self, now: Time, span: Duration) {
         self.clock_ns = self
             .clock_ns
             .saturating_add(span.as_ps().div_ceil(PS_PER_NS));
@@ -158,7 +158,7 @@ mod tests {
         let mut stood = ran;
         ran.advance(at_ms(64_500));
         stood.advance(at_ms(500));
-        stood.stood_still(at_ms(500), Duration::from_ms(64_000));
+        stood.handle_suspension(at_ms(500), Duration::from_ms(64_000));
         assert_eq!(stood.number(), ran.number());
         assert_eq!(stood.ends(), at_ms(2_000));
     }

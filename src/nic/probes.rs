@@ -139,7 +139,7 @@ mod tests {
     use crate::nic::programs::is_registered;
 
     #[test]
-    fn probes_are_told_by_their_address_and_nothing_else_is_there() {
+    fn probes_are_recognised_by_their_reserved_address() {
         let others = [
             ANNOUNCE_ADDRESS,
             ANNOUNCE_ADDRESS + PROBE_BYTES,

@@ -46,7 +46,7 @@ const _: () = assert!(
 
 /// A program's request for remote memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked<'a> {
+pub enum RemoteRequest<'a> {
     Put(&'a [u8]),
     Get(u8),
     /// Update a word with these operands.
@@ -73,7 +73,7 @@ pub enum Refused {
 }
 
 /// A NIC that supports puts and gets for programs, and optionally atomic operations.
-pub trait LoadsAndStores {
+pub trait RemoteMemory {
     /// The NIC's processor number, if it has one.
     fn known_as(&self) -> Option<u16>;
 
@@ -95,7 +95,7 @@ pub trait LoadsAndStores {
         now: Time,
         to: u16,
         address: u64,
-        asked: Asked<'_>,
+        asked: RemoteRequest<'_>,
         ordered: bool,
     ) -> Result<u64, Refused>;
 }
@@ -117,7 +117,7 @@ struct Part {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct UnderWay {
+struct PendingRequest {
     /// `None` after the program has exited.
     client: Option<Client>,
     name: u64,
@@ -133,7 +133,7 @@ pub struct Programs {
     parts: Vec<Option<Part>>,
     /// The last assigned handle.
     handle: usize,
-    under_way: BTreeMap<u64, UnderWay>,
+    under_way: BTreeMap<u64, PendingRequest>,
     ended: VecDeque<(Client, Completion)>,
 }
 
@@ -157,7 +157,7 @@ impl Programs {
         self.slots.iter().flatten()
     }
 
-    fn let_in(
+    fn attach(
         &mut self,
         job: u64,
         member: u8,
@@ -194,7 +194,7 @@ impl Programs {
     }
 
     /// Removes a program; its requests finish without an owner.
-    fn let_go(&mut self, client: Client) {
+    fn detach(&mut self, client: Client) {
         let Some(slot) = self.slots.get_mut(usize::from(client.0).wrapping_sub(1)) else {
             return;
         };
@@ -358,7 +358,7 @@ fn address_of(key: u64, remote: Remote, len: u64) -> Result<u64, Status> {
 /// A command's request to another NIC.
 struct Wanted<'a> {
     at: Remote,
-    asked: Asked<'a>,
+    asked: RemoteRequest<'a>,
     ordered: bool,
     into: Option<Local>,
     fetch: bool,
@@ -373,7 +373,7 @@ fn wanted<'a>(request: &Request<'a>) -> Result<Wanted<'a>, Status> {
             ordered,
         } => Wanted {
             at: to,
-            asked: Asked::Put(data),
+            asked: RemoteRequest::Put(data),
             ordered,
             into: None,
             fetch: false,
@@ -384,7 +384,7 @@ fn wanted<'a>(request: &Request<'a>) -> Result<Wanted<'a>, Status> {
             ordered,
         } => Wanted {
             at: from,
-            asked: Asked::Get(u8::try_from(into.bytes).map_err(|_| Status::Length)?),
+            asked: RemoteRequest::Get(u8::try_from(into.bytes).map_err(|_| Status::Length)?),
             ordered,
             into: Some(into),
             fetch: false,
@@ -398,7 +398,7 @@ fn wanted<'a>(request: &Request<'a>) -> Result<Wanted<'a>, Status> {
             ordered,
         } => Wanted {
             at,
-            asked: Asked::Atomic(op, operands),
+            asked: RemoteRequest::Atomic(op, operands),
             ordered,
             into: None,
             fetch,
@@ -409,7 +409,7 @@ fn wanted<'a>(request: &Request<'a>) -> Result<Wanted<'a>, Status> {
 
 /// Posts a client's request if it is allowed.
 fn begin(
-    nic: &mut impl LoadsAndStores,
+    nic: &mut impl RemoteMemory,
     now: Time,
     client: Client,
     command: &Command<'_>,
@@ -422,9 +422,9 @@ fn begin(
     let slot = programs.slot(client);
     let slot = slot.ok_or(Refused::For(Status::NotYours))?;
     let len = match wanted.asked {
-        Asked::Put(data) => data.len() as u64,
-        Asked::Get(len) => len.into(),
-        Asked::Atomic(..) => 8,
+        RemoteRequest::Put(data) => data.len() as u64,
+        RemoteRequest::Get(len) => len.into(),
+        RemoteRequest::Atomic(..) => 8,
     };
     if !(1..=longest).contains(&len) {
         return Err(Refused::For(Status::Length));
@@ -447,7 +447,7 @@ fn begin(
         wanted.ordered,
     )?;
     let programs = nic.programs();
-    let request = UnderWay {
+    let request = PendingRequest {
         client: Some(client),
         name: command.name,
         into: wanted.into.map(|into| into.offset),
@@ -469,7 +469,7 @@ fn begin(
     Ok(())
 }
 
-impl<N: LoadsAndStores> LocalPort for N {
+impl<N: RemoteMemory> LocalPort for N {
     fn processor(&self) -> Option<u16> {
         self.known_as()
     }
@@ -485,18 +485,18 @@ impl<N: LoadsAndStores> LocalPort for N {
         }
     }
 
-    fn let_in(
+    fn attach(
         &mut self,
         job: u64,
         member: u8,
         window: Box<dyn Window>,
     ) -> Result<(Client, u8), Entry> {
-        self.known_as().ok_or(Entry::Nameless)?;
-        self.programs().let_in(job, member, window)
+        self.known_as().ok_or(Entry::NoNumber)?;
+        self.programs().attach(job, member, window)
     }
 
-    fn let_go(&mut self, _: Time, client: Client) {
-        self.programs().let_go(client);
+    fn detach(&mut self, _: Time, client: Client) {
+        self.programs().detach(client);
     }
 
     fn command(&mut self, now: Time, client: Client, command: &Command<'_>) -> Taken {

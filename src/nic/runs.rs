@@ -58,9 +58,9 @@ impl Runs {
         Ok(())
     }
 
-    pub fn stood_still(&mut self, now: Time, span: Duration) {
+    pub fn handle_suspension(&mut self, now: Time, span: Duration) {
         if let Some(driver) = &mut self.driver {
-            driver.stood_still(now, span);
+            driver.handle_suspension(now, span);
         }
     }
 

@@ -341,9 +341,10 @@ impl<E: Entry> Slab<E> {
 
     /// Records that the process was suspended for `span` until `now`. Targets of earlier requests
     /// may have been suspended too, and may resume later.
-    pub fn stood_still(&mut self, now: Time, span: Duration, timeout: Duration) {
-        self.grace.stood_still(now, span, timeout.times(GRACE));
-        self.periods.stood_still(now, span);
+    pub fn handle_suspension(&mut self, now: Time, span: Duration, timeout: Duration) {
+        self.grace
+            .handle_suspension(now, span, timeout.times(GRACE));
+        self.periods.handle_suspension(now, span);
     }
 
     /// When the longest-waiting request times out, and when it was posted.

@@ -288,7 +288,7 @@ mod tests {
     /// Regression: when the first 46 bits were zeros, gets of up to five bytes found nothing wrong
     /// anywhere.
     #[test]
-    fn what_is_read_is_told_from_zeros_and_from_other_addresses_at_every_size() {
+    fn stamps_are_distinguished_from_zeros_and_other_addresses_at_every_size() {
         for len in 1..=LINE {
             let wrong = (1..2_000_u64).filter(|n| {
                 let line = read_line(0x1240 + 64 * n);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_any_other_run_is_told_from_a_damaged_one() {
+    fn a_message_of_another_run_is_distinguished_from_a_damaged_one() {
         for len in [8, 9, 15, 16, 33, 64] {
             for run in 0..200_u64 {
                 let other = Stamp::of_run(run << 20 | 7, 2, 3, 4);

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use self::announce::{ATTEMPTS, QUICK, QUICK_LEAST, QUICK_PART, REPEATS};
 use super::checker::{Announcement, MOST_ADDITIONS, Purpose};
 use super::latency::LatencyRecorder;
+use super::sequence_tracker::SequenceArrival;
 use super::stamp::{Found, Stamp};
 use super::traffic_issuer::{Answered, Issuer, Message, RunRequest};
 use super::traffic_layout::Layout;
@@ -13,7 +14,6 @@ use super::traffic_pattern::Choice;
 use super::traffic_report::{RunPhase, TrafficReport};
 use super::traffic_spec::{Abilities, MAX_SIZE, Operation, SpecError, TrafficSpec};
 use super::traffic_target::{State, Target, sendable};
-use super::turns::Turn;
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
@@ -177,9 +177,11 @@ impl Driver {
         }
     }
 
-    pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
-        self.latency.stood_still(now, span);
-        self.pace.iter_mut().for_each(|pace| pace.stood_still(span));
+    pub(crate) fn handle_suspension(&mut self, now: Time, span: Duration) {
+        self.latency.handle_suspension(now, span);
+        self.pace
+            .iter_mut()
+            .for_each(|pace| pace.handle_suspension(span));
         let earlier = |end: Time| Time::from_ps(end.as_ps().saturating_sub(span.as_ps())).max(now);
         self.ends = self.ends.map(earlier);
     }
@@ -466,7 +468,7 @@ impl Driver {
         let count = found.wrapping_sub(first);
         if is_possible(count) {
             let turn = target.fetched.take(place, count as u32);
-            self.counts.duplicated += u64::from(turn == Turn::Again);
+            self.counts.duplicated += u64::from(turn == SequenceArrival::Again);
         } else if is_possible(found) {
             // The word was counted up from zero, not from its start value: unwritten memory.
             target.blank += 1;

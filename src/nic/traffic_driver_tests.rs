@@ -12,7 +12,7 @@ impl Issuer for Taken {
         true
     }
 
-    fn has_other_ways(&self) -> bool {
+    fn has_alternative_paths(&self) -> bool {
         false
     }
 
@@ -235,7 +235,7 @@ fn a_repetition_counts_for_its_own_run_only() {
 /// The run opens when a repetition arrives after the first announcement was lost; timeouts of
 /// repetitions are ignored.
 #[test]
-fn a_repetition_may_reach_who_the_first_did_not() {
+fn a_repeated_announcement_may_reach_a_target_that_missed_the_first() {
     let spec = TrafficSpec {
         count: 1,
         ..run_to(&[7])
@@ -251,7 +251,7 @@ fn a_repetition_may_reach_who_the_first_did_not() {
 }
 
 #[test]
-fn an_announcement_that_is_damaged_is_said_again_at_once_but_not_for_ever() {
+fn a_damaged_announcement_is_resent_at_once_a_limited_number_of_times() {
     let (mut driver, mut taken) = driven(run_to(&[7]));
     for _ in 0..=REPEATS {
         driver.issue(Time::ZERO, &mut taken);
@@ -409,7 +409,7 @@ fn repetitions_do_not_wait_for_the_window() {
 
 /// Regression: such a target counted as unreachable.
 #[test]
-fn a_target_that_refuses_the_run_is_told_from_one_that_does_not_answer() {
+fn a_target_that_refuses_the_run_is_distinguished_from_a_silent_one() {
     let spec = TrafficSpec {
         count: 1,
         ..run_to(&[7, 8, 9])

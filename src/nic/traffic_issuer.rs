@@ -79,7 +79,7 @@ pub trait Issuer {
     /// Whether a request to `address` can be sent now.
     fn can_go(&self, address: u64) -> bool;
     /// Whether a request to another address may be possible when one to this address is not.
-    fn has_other_ways(&self) -> bool;
+    fn has_alternative_paths(&self) -> bool;
     /// Sends a request to `processor`; returns false if that is not possible now.
     fn issue(&mut self, processor: u16, request: RunRequest, message: &Message<'_>) -> bool;
 }

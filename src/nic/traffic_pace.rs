@@ -83,7 +83,7 @@ impl Pace {
     }
 
     /// Records a suspension of the process for `span`; later values of `now` exclude it.
-    pub(crate) fn stood_still(&mut self, span: Duration) {
+    pub(crate) fn handle_suspension(&mut self, span: Duration) {
         self.standstill = self.standstill + span;
     }
 
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_do_not_fire_in_step_and_a_seed_says_when() {
+    fn sources_start_at_different_times_set_by_the_seed() {
         let first = |own, seed| Pace::new((10, Gaps::Even), 1, (seed, own), SECOND).first;
         let all: Vec<Time> = (0..100).map(|own| first(own, 1)).collect();
         let interval = SECOND.as_ps() / 10;
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_owed_is_bounded_and_the_rest_is_counted() {
+    fn owed_messages_are_bounded_and_the_rest_is_counted() {
         let mut pace = pace(1_000, 50, 1);
         let at = |ms| Time::ZERO + Duration::from_ms(ms);
         // Issue nothing for a tenth of a second.

@@ -49,7 +49,7 @@ impl Operation {
 /// Path selection of a run's packets, in networks with a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ways {
+pub enum RoutingMode {
     /// By load alone.
     Adaptive0,
     /// By load, with a bias towards minimal paths that grows along the path.
@@ -70,7 +70,7 @@ pub enum Ways {
     NminHash,
 }
 
-impl Ways {
+impl RoutingMode {
     pub const ALL: &'static [Self] = &[
         Self::Adaptive0,
         Self::Adaptive1,
@@ -119,7 +119,7 @@ pub struct Abilities {
     pub atomics: bool,
     /// Supported path selections: by load with the biases of mode 0, ordered, and possibly others.
     /// Empty if packets have no choice of path and so keep their order.
-    pub ways: &'static [Ways],
+    pub ways: &'static [RoutingMode],
 }
 
 impl Abilities {
@@ -192,7 +192,7 @@ pub struct TrafficSpec {
     /// Path selection, on machines with a choice. Defaults to the choice by load, or to ordered
     /// paths for puts of fewer than 8 bytes, which have no room for their number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ways: Option<Ways>,
+    pub ways: Option<RoutingMode>,
 }
 
 /// Serialisation omits zeros.
@@ -253,9 +253,9 @@ pub enum SpecError {
     #[error("this NIC does not support atomic operations")]
     NoAtomics,
     #[error("this NIC cannot choose between routing modes")]
-    NoWays,
+    NoRoutingModes,
     #[error("this NIC does not support this routing mode: expected one of {0:?}")]
-    NoSuchWays(&'static [Ways]),
+    NoSuchRoutingMode(&'static [RoutingMode]),
     #[error(
         "puts of {0} bytes cannot carry a sequence number (those of 8 can) and need an ordered \
          routing mode"
@@ -273,7 +273,7 @@ pub enum SpecError {
     #[error("processor {0} is listed twice")]
     Twice(u16),
     #[error("this NIC is not one of the virtual nodes")]
-    Nameless,
+    NoNumber,
     /// The pattern uses participants' indices, but the NIC is not a participant.
     #[error("processor {0} is not a participant")]
     NotParticipant(u16),
@@ -363,9 +363,9 @@ impl TrafficSpec {
             return Err(SpecError::NoAtomics);
         }
         match (self.ways, abilities.ways) {
-            (Some(_), []) => return Err(SpecError::NoWays),
+            (Some(_), []) => return Err(SpecError::NoRoutingModes),
             (Some(ways), possible) if !possible.contains(&ways) => {
-                return Err(SpecError::NoSuchWays(possible));
+                return Err(SpecError::NoSuchRoutingMode(possible));
             }
             _ => {}
         }
@@ -407,11 +407,11 @@ impl TrafficSpec {
     }
 
     /// Path selection of the run's packets, if they have a choice.
-    pub fn ways(&self) -> Ways {
+    pub fn ways(&self) -> RoutingMode {
         match (self.ways, self.op) {
             (Some(ways), _) => ways,
-            (None, Operation::Put) if self.size < NUMBERED_BYTES => Ways::Ordered,
-            (None, _) => Ways::Adaptive0,
+            (None, Operation::Put) if self.size < NUMBERED_BYTES => RoutingMode::Ordered,
+            (None, _) => RoutingMode::Adaptive0,
         }
     }
 

@@ -5,7 +5,7 @@ pub(crate) const FULL: Abilities = Abilities {
     max_size: MAX_BLOCK_SIZE,
     get_unit: 4,
     atomics: true,
-    ways: Ways::ALL,
+    ways: RoutingMode::ALL,
 };
 
 fn spec(pattern: TrafficPattern, n: u16) -> TrafficSpec {
@@ -129,7 +129,7 @@ fn rates_and_groups_are_written_only_where_they_are() {
 }
 
 #[test]
-fn what_is_left_out_has_a_default_and_what_is_unknown_is_refused() {
+fn missing_keys_have_defaults_and_unknown_ones_are_refused() {
     let short: TrafficSpec = toml::from_str("run = 4\nprocessors = [1, 2]").unwrap();
     let meant = TrafficSpec {
         run: 4,
@@ -148,7 +148,7 @@ fn what_is_left_out_has_a_default_and_what_is_unknown_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused() {
+fn invalid_runs_are_refused() {
     let ok = spec(TrafficPattern::Uniform, 4);
     assert_eq!(ok.validate(PLAIN), Ok(()));
     let changed = |change: fn(&mut TrafficSpec)| {
@@ -201,14 +201,14 @@ fn what_cannot_be_run_is_refused() {
 }
 
 #[test]
-fn what_a_network_interface_has_not_is_refused_by_its_name() {
+fn unsupported_abilities_are_named_in_the_refusal() {
     let ok = spec(TrafficPattern::Uniform, 4);
     let asked = |op, ways| TrafficSpec {
         op,
         ways,
         ..ok.clone()
     };
-    const TWO: &[Ways] = &[Ways::Adaptive0, Ways::Ordered];
+    const TWO: &[RoutingMode] = &[RoutingMode::Adaptive0, RoutingMode::Ordered];
     let words = Abilities {
         atomics: true,
         ..PLAIN
@@ -216,13 +216,16 @@ fn what_a_network_interface_has_not_is_refused_by_its_name() {
     let ways = Abilities { ways: TWO, ..PLAIN };
     let (added, ordered) = (
         asked(Operation::Amo, None),
-        asked(Operation::Put, Some(Ways::Ordered)),
+        asked(Operation::Put, Some(RoutingMode::Ordered)),
     );
-    let valiant = asked(Operation::Put, Some(Ways::Valiant));
+    let valiant = asked(Operation::Put, Some(RoutingMode::Valiant));
     assert_eq!(added.validate(words), Ok(()));
     assert_eq!(added.validate(ways), Err(SpecError::NoAtomics));
     assert_eq!(ordered.validate(ways), Ok(()));
-    assert_eq!(ordered.validate(words), Err(SpecError::NoWays));
-    assert_eq!(valiant.validate(ways), Err(SpecError::NoSuchWays(TWO)));
+    assert_eq!(ordered.validate(words), Err(SpecError::NoRoutingModes));
+    assert_eq!(
+        valiant.validate(ways),
+        Err(SpecError::NoSuchRoutingMode(TWO))
+    );
     assert_eq!(valiant.validate(FULL), Ok(()));
 }

@@ -1,11 +1,11 @@
 //! A target of a traffic run, as seen by the source.
 
 use super::checker::Announcement;
+use super::sequence_tracker::SequenceTracker;
 use super::stamp::Stamp;
 use super::traffic_issuer::{Block, Issuer};
 use super::traffic_layout::Layout;
 use super::traffic_spec::{Operation, TrafficSpec};
-use super::turns::Turns;
 use crate::time::Time;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(crate) struct Target {
     pub(crate) turn: u16,
     pub(crate) sequences: Box<[u32]>,
     /// Additions: the values fetched, by address.
-    pub(crate) fetched: Turns,
+    pub(crate) fetched: SequenceTracker,
     /// Blocks: addresses with a block in flight, or one that may never complete: see
     /// [`TrafficSpec::follows_unknown`].
     pub(crate) busy: Box<[bool]>,
@@ -62,7 +62,7 @@ impl Target {
             announced: Time::ZERO,
             turn: 0,
             sequences: vec![0; addresses].into_boxed_slice(),
-            fetched: Turns::new(fetched),
+            fetched: SequenceTracker::new(fetched),
             busy: vec![false; busy].into_boxed_slice(),
             given_up: 0,
             blank: 0,
@@ -119,7 +119,7 @@ pub(crate) fn sendable(
     if can_go(target.turn) {
         return Some(target.turn);
     }
-    if target.busy.is_empty() && !nic.has_other_ways() {
+    if target.busy.is_empty() && !nic.has_alternative_paths() {
         return None;
     }
     let all = announcement.addresses;

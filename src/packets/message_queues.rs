@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_queue_is_not_opened() {
+    fn invalid_queues_are_not_opened() {
         let mut queues = MessageQueues::default();
         assert_eq!(queues.open(64, 1), Err(QueueError::Number(64)));
         assert_eq!(queues.open(0, 0), Err(QueueError::Room(0)));

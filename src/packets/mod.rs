@@ -13,12 +13,12 @@ pub mod message_queues;
 mod model;
 mod names;
 mod nic;
+mod nic_core;
 mod outstanding;
 mod packet;
 mod port;
 mod post;
 pub mod responder;
-mod side;
 pub mod transfer;
 mod transfer_end;
 

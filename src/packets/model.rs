@@ -127,9 +127,9 @@ impl<M: PacketModel> PacketTerminal<M> {
 }
 
 /// Builds the nodes of a network of model `M`.
-struct Of<'a, M: PacketModel>(&'a M::Topology);
+struct TopologyNodes<'a, M: PacketModel>(&'a M::Topology);
 
-impl<M: PacketModel> Nodes<M> for Of<'_, M> {
+impl<M: PacketModel> Nodes<M> for TopologyNodes<'_, M> {
     fn router(&self, chip: u32, runtime: &Runtime) -> Result<Option<Chip<M::Core>>, PlanError> {
         M::router(self.0, chip, runtime).map(Some)
     }
@@ -183,7 +183,7 @@ impl<M: PacketModel> CycleModel for M {
         let made = ((), PacketTerminal);
         partitioned(
             topology,
-            &Of::<M>(topology),
+            &TopologyNodes::<M>(topology),
             made,
             how,
             (options, M::LINK_CYCLES),

@@ -146,7 +146,7 @@ mod tests {
 
     /// NICs killed with requests outstanding, whose replies arrive at any later time.
     #[test]
-    fn no_name_comes_again_within_two_minutes_whatever_was_killed() {
+    fn no_name_is_reused_within_two_minutes_across_restarts() {
         let sizes = [(16, 512), (16, 4_096), (12, 200), (5, 2), (64, 64)];
         for (seed, size) in (0..500).flat_map(|seed| sizes.map(|size| (seed, size))) {
             let mut rng = Rng::new(seed, 9);

@@ -11,9 +11,9 @@ use serde_json::{Map, Value, json};
 use super::counters::{Count, NicCounting};
 use super::link::PacketLinkConfig;
 use super::message_queues::MessageQueues;
-use super::outstanding::{Asker, Pending};
+use super::nic_core::NicCore;
+use super::outstanding::{Pending, RequestOrigin};
 use super::post::{Completion, Completions, Outcome, PostError, is_possible};
-use super::side::Side;
 use super::transfer::{Kind, MAX_DATA, MESSAGE_BYTES, Transfer};
 use super::transfer_end::{Arrival, ConfigOf, PacketTransfers, TransferEnd};
 use crate::device::{
@@ -94,7 +94,7 @@ pub type PacketNic<P> = TransferNic<PacketTransfers<P>>;
 /// [`advance`](Node::advance) [`poll_completion`](Self::poll_completion) until it returns `None`.
 #[derive(Debug)]
 pub struct TransferNic<E: TransferEnd> {
-    side: Side<E>,
+    nic_core: NicCore<E>,
     runs: Runs,
     completions: Completions,
     probes: ProbeLog,
@@ -136,7 +136,7 @@ impl<E: TransferEnd> TransferNic<E> {
         }
         Self {
             completions: Completions::new(config.outstanding),
-            side: Side::new(config, now),
+            nic_core: NicCore::new(config, now),
             runs: Runs::default(),
             probes: ProbeLog::default(),
             events: Events::new(MAX_EVENTS),
@@ -144,26 +144,26 @@ impl<E: TransferEnd> TransferNic<E> {
     }
 
     pub fn memory(&self) -> &Memory {
-        &self.side.responder.memory
+        &self.nic_core.responder.memory
     }
 
     pub fn memory_mut(&mut self) -> &mut Memory {
-        &mut self.side.responder.memory
+        &mut self.nic_core.responder.memory
     }
 
     pub fn queues(&self) -> &MessageQueues {
-        &self.side.responder.queues
+        &self.nic_core.responder.queues
     }
 
     /// The message queues, for programs that open them and take messages out.
     pub fn queues_mut(&mut self) -> &mut MessageQueues {
-        &mut self.side.responder.queues
+        &mut self.nic_core.responder.queues
     }
 
     /// The NIC's counters, except those of its links.
     pub fn counters(&self) -> E::Counters {
-        let mut counters = self.side.counters.clone();
-        counters.set_stragglers(self.side.responder.checker.stragglers());
+        let mut counters = self.nic_core.counters.clone();
+        counters.set_stragglers(self.nic_core.responder.checker.stragglers());
         counters
     }
 
@@ -177,22 +177,27 @@ impl<E: TransferEnd> TransferNic<E> {
         if !self.completions.has_room() {
             return Err(PostError::TooMany);
         }
-        let name = self.post_for(now, asked, Asker::User)?;
+        let name = self.post_for(now, asked, RequestOrigin::User)?;
         self.completions.posted();
         Ok(name)
     }
 
-    fn post_for(&mut self, now: Time, asked: &Transfer, asker: Asker) -> Result<u64, PostError> {
-        let side = &mut self.side;
+    fn post_for(
+        &mut self,
+        now: Time,
+        asked: &Transfer,
+        origin: RequestOrigin,
+    ) -> Result<u64, PostError> {
+        let nic_core = &mut self.nic_core;
         let is_possible = is_possible(asked, E::ABILITIES, E::MESSAGES) && E::can_carry(asked);
-        if asked.to >= side.config.nics || !is_possible {
+        if asked.to >= nic_core.config.nics || !is_possible {
             return Err(PostError::NotHere);
         }
-        side.see(now);
-        if !side.has_room(asked) {
+        nic_core.see(now);
+        if !nic_core.has_room(asked) {
             return Err(PostError::NoRoom);
         }
-        side.ask(*asked, asker).ok_or(PostError::TooMany)
+        nic_core.ask(*asked, origin).ok_or(PostError::TooMany)
     }
 
     /// The user's oldest unreported completion.
@@ -201,69 +206,70 @@ impl<E: TransferEnd> TransferNic<E> {
     }
 
     pub fn number(&self) -> u16 {
-        self.side.config.number
+        self.nic_core.config.number
     }
 
     /// The link of a port.
     pub fn end(&self, port: PortId) -> Option<&E::Link> {
-        Some(&self.side.ports.get(usize::from(port))?.link)
+        Some(&self.nic_core.ports.get(usize::from(port))?.link)
     }
 
     /// The link of a port, for fault commands and for contents other than transfers.
     pub fn end_mut(&mut self, port: PortId) -> Option<&mut E::Link> {
-        Some(&mut self.side.ports.get_mut(usize::from(port))?.link)
+        Some(&mut self.nic_core.ports.get_mut(usize::from(port))?.link)
     }
 
     /// Words that other NICs can read but not write, from
     /// [`REGISTERS`](super::responder::REGISTERS) on.
     pub fn registers_mut(&mut self) -> &mut Vec<u64> {
-        &mut self.side.responder.registers
+        &mut self.nic_core.responder.registers
     }
 
     fn event(&mut self, event: DeviceEvent) {
         let lost = self.events.push(event);
-        self.side.counters.count(Count::EventsLost(lost));
+        self.nic_core.counters.count(Count::EventsLost(lost));
     }
 
     /// Receives what arrived on `port`, as long as there is room for the replies.
     fn receive(&mut self, port: usize) {
         for channel in 0..E::CHANNELS {
             loop {
-                let side = &mut self.side;
-                if E::REQUESTS == Some(channel) && side.is_full(port) {
-                    E::stalled(&side.ports[port].link, &mut side.counters);
+                let nic_core = &mut self.nic_core;
+                if E::REQUESTS == Some(channel) && nic_core.is_full(port) {
+                    E::stalled(&nic_core.ports[port].link, &mut nic_core.counters);
                     break;
                 }
-                let Some(front) = side.ports[port].front(channel, &mut side.counters) else {
+                let Some(front) = nic_core.ports[port].front(channel, &mut nic_core.counters)
+                else {
                     break;
                 };
                 let (transfer, is_whole) = match front {
                     Arrival::Whole(transfer) => (transfer, true),
                     Arrival::Damaged(transfer) => (transfer, false),
                     Arrival::NoTransfer => {
-                        side.ports[port].pop(channel);
-                        side.counters.count(Count::Malformed);
+                        nic_core.ports[port].pop(channel);
+                        nic_core.counters.count(Count::Malformed);
                         continue;
                     }
                     Arrival::Event(event) => {
-                        side.ports[port].pop(channel);
+                        nic_core.ports[port].pop(channel);
                         self.event(event);
                         continue;
                     }
                 };
                 let is_request = transfer.kind.is_request();
                 // Receiving resumes with the next frame, once the link accepts replies.
-                if is_request && side.is_full(port) {
+                if is_request && nic_core.is_full(port) {
                     break;
                 }
-                side.ports[port].pop(channel);
-                if E::FIXED_NUMBER && transfer.to != side.config.number {
-                    side.counters.count(Count::Misrouted);
+                nic_core.ports[port].pop(channel);
+                if E::FIXED_NUMBER && transfer.to != nic_core.config.number {
+                    nic_core.counters.count(Count::Misrouted);
                     continue;
                 }
                 match (is_request, is_whole) {
-                    (true, true) => side.serve(port, &transfer),
-                    (true, false) => side.spoiled(port, &transfer),
+                    (true, true) => nic_core.serve(port, &transfer),
+                    (true, false) => nic_core.spoiled(port, &transfer),
                     (false, _) => self.answered(&transfer, is_whole),
                 }
             }
@@ -273,35 +279,38 @@ impl<E: TransferEnd> TransferNic<E> {
     #[inline]
     fn answered(&mut self, answer: &Transfer, is_whole: bool) {
         if !is_whole {
-            self.side.counters.count(Count::DamagedReply);
+            self.nic_core.counters.count(Count::DamagedReply);
         }
-        let Some(request) = self.side.ended(answer, is_whole) else {
+        let Some(request) = self.nic_core.ended(answer, is_whole) else {
             return;
         };
         let ended = match is_whole {
             true => Ended::By(answer),
             false => Ended::Unknown,
         };
-        self.tell(answer.name, &request, ended);
+        self.report_outcome(answer.name, &request, ended);
     }
 
     /// Reports the outcome of a request to its requester.
     #[inline]
-    fn tell(&mut self, name: u64, request: &Pending, ended: Ended<'_>) {
-        let now = self.side.now;
-        let asked = match request.asker {
-            Asker::Run(asked) => asked,
-            Asker::User => {
+    fn report_outcome(&mut self, name: u64, request: &Pending, ended: Ended<'_>) {
+        let now = self.nic_core.now;
+        let asked = match request.origin {
+            RequestOrigin::Run(asked) => asked,
+            RequestOrigin::User => {
                 self.completions.push(completion(name, request, now, ended));
                 return;
             }
-            Asker::Probe => {
+            RequestOrigin::Probe => {
                 let outcome = probes::probe_outcome(&ended);
                 self.probes.ended(name, (request.posted, now), outcome);
                 return;
             }
-            Asker::Program => {
-                self.side.responder.programs.ended(name, answer_to(&ended));
+            RequestOrigin::Program => {
+                self.nic_core
+                    .responder
+                    .programs
+                    .ended(name, answer_to(&ended));
                 return;
             }
         };
@@ -321,8 +330,8 @@ impl<E: TransferEnd> TransferNic<E> {
     }
 
     fn expire(&mut self) {
-        while let Some((name, request)) = self.side.expire() {
-            self.tell(name, &request, Ended::Unknown);
+        while let Some((name, request)) = self.nic_core.expire() {
+            self.report_outcome(name, &request, Ended::Unknown);
         }
     }
 }
@@ -368,7 +377,7 @@ impl<E: TransferEnd> Node for TransferNic<E> {
     type Event = DeviceEvent;
 
     fn ports(&self) -> usize {
-        self.side.ports.len()
+        self.nic_core.ports.len()
     }
 
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
@@ -377,32 +386,36 @@ impl<E: TransferEnd> Node for TransferNic<E> {
         }
     }
 
-    fn stood_still(&mut self, now: Time, span: Duration) {
-        self.side.stood_still(now, span);
-        self.runs.stood_still(now, span);
+    fn handle_suspension(&mut self, now: Time, span: Duration) {
+        self.nic_core.handle_suspension(now, span);
+        self.runs.handle_suspension(now, span);
     }
 
     fn advance(&mut self, now: Time) {
-        self.side.see(now);
-        for port in 0..self.side.ports.len() {
-            self.side.ports[port].link.handle_timers(now);
-            self.side.flush(port);
+        self.nic_core.see(now);
+        for port in 0..self.nic_core.ports.len() {
+            self.nic_core.ports[port].link.handle_timers(now);
+            self.nic_core.flush(port);
             self.receive(port);
-            self.side.ports[port].link.give_back();
-            while let Some(event) = self.side.ports[port].link.poll_event() {
+            self.nic_core.ports[port].link.give_back();
+            while let Some(event) = self.nic_core.ports[port].link.poll_event() {
                 let port = port as PortId;
                 self.event(DeviceEvent::Link { port, event });
             }
         }
         self.expire();
-        if let Some(run) = self.runs.issue(now, &mut self.side) {
+        if let Some(run) = self.runs.issue(now, &mut self.nic_core) {
             self.event(DeviceEvent::TrafficDone { run });
         }
     }
 
     fn ready_ports(&self) -> u64 {
-        let ready = |port: usize| self.side.ports[port].link.wants_to_send(self.side.now);
-        let ports = 0..self.side.ports.len();
+        let ready = |port: usize| {
+            self.nic_core.ports[port]
+                .link
+                .wants_to_send(self.nic_core.now)
+        };
+        let ports = 0..self.nic_core.ports.len();
         ports.map(|port| u64::from(ready(port)) << port).sum()
     }
 
@@ -411,9 +424,16 @@ impl<E: TransferEnd> Node for TransferNic<E> {
     }
 
     fn next_wakeup(&self) -> Option<Wakeup> {
-        let requests = [self.side.outstanding.next_deadline(), self.runs.deadline()];
+        let requests = [
+            self.nic_core.outstanding.next_deadline(),
+            self.runs.deadline(),
+        ];
         let request = requests.into_iter().flatten().min();
-        let links = self.side.ports.iter().map(|port| port.link.next_wakeup());
+        let links = self
+            .nic_core
+            .ports
+            .iter()
+            .map(|port| port.link.next_wakeup());
         let link = links.min().and_then(|at| Wakeup::at(at, WakeReason::Link));
         Wakeup::earlier(
             link,
@@ -449,19 +469,19 @@ impl<E: TransferEnd> Device for TransferNic<E> {
 
     fn account(&self) -> NodeAccount {
         NodeAccount {
-            inside: self.side.inside(),
+            inside: self.nic_core.inside(),
             unit: "answers",
-            requests: self.side.outstanding.slab.used(),
+            requests: self.nic_core.outstanding.slab.used(),
             ..NodeAccount::default()
         }
     }
 
     fn pipeline(&self) -> PipelineReport {
-        self.side.pipeline()
+        self.nic_core.pipeline()
     }
 
     fn describe(&self) -> Map<String, Value> {
-        let config = &self.side.config;
+        let config = &self.nic_core.config;
         let facts = [
             // Tools identify the NIC by this number.
             ("processor", json!(config.number)),

@@ -1,5 +1,5 @@
-use super::{Asker, Transfer};
 use super::{Ended, Kind, MAX_DATA, PostError, TransferEnd, TransferNic};
+use super::{RequestOrigin, Transfer};
 use crate::nic::{
     Operation, Probe, ProbeEnd, ProbeError, ProbeOutcome, ProbeSpec, Probes, probed_address,
 };
@@ -7,7 +7,7 @@ use crate::time::Time;
 
 impl<E: TransferEnd> Probes for TransferNic<E> {
     fn routed_number(&self) -> u32 {
-        self.side.config.number.into()
+        self.nic_core.config.number.into()
     }
 
     fn probe(&mut self, now: Time, spec: &ProbeSpec) -> Result<Probe, ProbeError> {
@@ -27,13 +27,13 @@ impl<E: TransferEnd> Probes for TransferNic<E> {
             Operation::Amo => Transfer::new(spec.to, Kind::Add, spec.address).with_words(&[0]),
         };
         asked.ordered = spec.ordered;
-        if spec.to >= self.side.config.nics {
+        if spec.to >= self.nic_core.config.nics {
             return Err(ProbeError::Nobody(spec.to));
         }
-        let name = self.post_for(now, &asked, Asker::Probe);
+        let name = self.post_for(now, &asked, RequestOrigin::Probe);
         let name = name.map_err(|error| match error {
             PostError::NotHere => ProbeError::Impossible,
-            PostError::TooMany if !self.side.outstanding.slab.is_open() => ProbeError::Early,
+            PostError::TooMany if !self.nic_core.outstanding.slab.is_open() => ProbeError::Early,
             PostError::TooMany | PostError::NoRoom => ProbeError::Full,
         })?;
         Ok(Probe {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::tests::{TestPacket, joined, told};
+use super::tests::{TestPacket, joined, nic_config};
 use super::*;
 use crate::link::impair::Netem;
 use crate::link::testing::rig::{A, B};
-use crate::nic::{Operation, RunPhase, TrafficSpec, Ways};
+use crate::nic::{Operation, RoutingMode, RunPhase, TrafficSpec};
 use crate::packets::TransferNicCounters;
 use crate::packets::message_queues::Message;
 use crate::sim::{Fabric, NodeId};
@@ -20,7 +20,7 @@ const NIC_B: NodeId = NodeId(B as u32);
 fn pair() -> Fabric<Nic> {
     joined([A, B].map(|end| PacketNicConfig {
         timeout: Duration::from_ms(2_000),
-        ..told::<2>(end, 64)
+        ..nic_config::<2>(end, 64)
     }))
 }
 
@@ -35,7 +35,7 @@ fn bad_pair() -> Fabric<Nic> {
 /// Lets B serve requests, or leaves them in the input buffer.
 fn serve(fabric: &mut Fabric<Nic>, serves: bool) {
     fabric.command(NIC_B, |nic, _| {
-        nic.side.config.answers = if serves { 64 } else { 0 };
+        nic.nic_core.config.answers = if serves { 64 } else { 0 };
     });
 }
 
@@ -150,7 +150,7 @@ fn each_atomic_operation_answers_the_word_before() {
 }
 
 #[test]
-fn a_full_queue_refuses_messages_and_tells_their_senders() {
+fn a_full_queue_refuses_messages_and_notifies_their_senders() {
     let mut fabric = bad_pair();
     let message = |number| Transfer::new(1, Kind::Message, 3).with(&[number; MESSAGE_BYTES]);
     assert_eq!(asked(&mut fabric, message(0)), Outcome::Refused(None));
@@ -181,9 +181,9 @@ fn a_late_answer_ends_no_request_of_another_period() {
     let one = PacketNicConfig {
         outstanding: 1,
         timeout: Duration::from_ms(2_000),
-        ..told::<2>(A, 64)
+        ..nic_config::<2>(A, 64)
     };
-    let mut fabric = joined([one, told::<2>(B, 64)]);
+    let mut fabric = joined([one, nic_config::<2>(B, 64)]);
     serve(&mut fabric, false);
     let increment = Transfer::new(1, Kind::Increment, 0);
     let first = post(&mut fabric, NIC_A, increment).expect("there is room for a request");
@@ -204,7 +204,7 @@ fn a_late_answer_ends_no_request_of_another_period() {
 }
 
 #[test]
-fn what_no_network_interface_sends_is_not_posted() {
+fn invalid_transfers_are_not_posted() {
     let mut fabric = pair();
     let to = |to, kind, len| Transfer {
         len,
@@ -238,12 +238,12 @@ fn what_no_network_interface_sends_is_not_posted() {
     }
     // B has fewer buffers than A has slots.
     assert_eq!(posted, Err(PostError::NoRoom));
-    let mut alone: Nic = PacketNic::new(told::<2>(A, 64), Time::ZERO);
+    let mut alone: Nic = PacketNic::new(nic_config::<2>(A, 64), Time::ZERO);
     assert_eq!(alone.post(Time::ZERO, &get), Err(PostError::NoRoom));
 }
 
 #[test]
-fn completions_that_nobody_fetches_take_the_place_of_requests() {
+fn unfetched_completions_occupy_request_slots() {
     let mut fabric = pair();
     let get = Transfer {
         len: 8,
@@ -261,7 +261,7 @@ fn completions_that_nobody_fetches_take_the_place_of_requests() {
 
 /// The oldest transfer in the input buffer of requests.
 fn front(nic: &mut Nic) -> Option<Transfer> {
-    match nic.side.ports[0].front(0, &mut TransferNicCounters::default()) {
+    match nic.nic_core.ports[0].front(0, &mut TransferNicCounters::default()) {
         Some(Arrival::Whole(transfer)) => Some(transfer),
         _ => None,
     }
@@ -273,11 +273,11 @@ fn waiting(fabric: &mut Fabric<Nic>) -> Option<Transfer> {
 }
 
 #[test]
-fn a_run_keeps_its_order_where_it_was_told_to_or_has_to() {
+fn a_run_is_ordered_if_requested_or_required() {
     for (ways, size, ordered) in [
         (None, 8, false),
-        (Some(Ways::Adaptive0), 8, false),
-        (Some(Ways::Ordered), 8, true),
+        (Some(RoutingMode::Adaptive0), 8, false),
+        (Some(RoutingMode::Ordered), 8, true),
         (None, 4, true),
     ] {
         let mut fabric = pair();
@@ -297,7 +297,7 @@ fn a_run_keeps_its_order_where_it_was_told_to_or_has_to() {
 }
 
 #[test]
-fn what_came_damaged_is_answered_and_known_to_be() {
+fn damaged_requests_are_answered_as_damaged() {
     let mut fabric = pair();
     serve(&mut fabric, false);
     let get = Transfer {
@@ -309,14 +309,14 @@ fn what_came_damaged_is_answered_and_known_to_be() {
         fabric.run_for(Duration::from_ms(1));
         let asked = fabric.command(NIC_B, |nic, _| {
             let front = front(nic);
-            nic.side.ports[0].pop(0);
+            nic.nic_core.ports[0].pop(0);
             front.expect("the packet has arrived")
         });
         assert_eq!(asked.name, name);
         (asked, name)
     });
     // The first request arrives damaged.
-    fabric.command(NIC_B, |nic, _| nic.side.spoiled(0, &outcomes[0].0));
+    fabric.command(NIC_B, |nic, _| nic.nic_core.spoiled(0, &outcomes[0].0));
     fabric.run_for(Duration::from_ms(1));
     let ended = completion(&mut fabric).expect("the request was answered");
     assert_eq!(

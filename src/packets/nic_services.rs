@@ -5,19 +5,19 @@ use phitwire_framing::door::Status;
 use super::TransferNic;
 use crate::device::{DeviceError, TrafficRuns};
 use crate::link::LinkView as _;
-use crate::nic::programs::{Asked, LoadsAndStores, Programs, Refused};
+use crate::nic::programs::{Programs, Refused, RemoteMemory, RemoteRequest};
 use crate::nic::traffic::Source;
 use crate::nic::{Abilities, Memory, PutEnd, PutError, RemotePuts, TrafficReport, TrafficSpec};
 use crate::packets::atomic;
 use crate::packets::counters::NicCounting as _;
-use crate::packets::outstanding::Asker;
+use crate::packets::outstanding::RequestOrigin;
 use crate::packets::post::{Completion, PostError};
 use crate::packets::transfer::{Kind, Transfer};
 use crate::packets::transfer_end::TransferEnd;
 use crate::rng::Rng;
 use crate::time::Time;
 
-impl<E: TransferEnd> LoadsAndStores for TransferNic<E> {
+impl<E: TransferEnd> RemoteMemory for TransferNic<E> {
     fn known_as(&self) -> Option<u16> {
         RemotePuts::number(self)
     }
@@ -31,11 +31,11 @@ impl<E: TransferEnd> LoadsAndStores for TransferNic<E> {
     }
 
     fn most_requests(&self) -> u32 {
-        self.side.config.outstanding
+        self.nic_core.config.outstanding
     }
 
     fn programs(&mut self) -> &mut Programs {
-        &mut self.side.responder.programs
+        &mut self.nic_core.responder.programs
     }
 
     fn ask(
@@ -43,34 +43,34 @@ impl<E: TransferEnd> LoadsAndStores for TransferNic<E> {
         now: Time,
         to: u16,
         address: u64,
-        asked: Asked<'_>,
+        asked: RemoteRequest<'_>,
         ordered: bool,
     ) -> Result<u64, Refused> {
         if ordered && !E::KEEPS_ORDER {
             return Err(Refused::For(Status::Unsupported));
         }
         let mut transfer = match asked {
-            Asked::Put(data) => Transfer::new(to, Kind::Put, address).with(data),
-            Asked::Get(len) => {
+            RemoteRequest::Put(data) => Transfer::new(to, Kind::Put, address).with(data),
+            RemoteRequest::Get(len) => {
                 let mut get = Transfer::new(to, Kind::Get, address);
                 get.len = len;
                 get
             }
-            Asked::Atomic(op, operands) => {
+            RemoteRequest::Atomic(op, operands) => {
                 let known = atomic::of_program(op, operands);
                 let (kind, words, count) = known.ok_or(Refused::For(Status::Unsupported))?;
                 Transfer::new(to, kind, address).with_words(&words[..count])
             }
         };
         transfer.ordered = ordered;
-        if to >= self.side.config.nics {
+        if to >= self.nic_core.config.nics {
             return Err(Refused::For(Status::NoProcessor));
         }
-        let posted = self.post_for(now, &transfer, Asker::Program);
+        let posted = self.post_for(now, &transfer, RequestOrigin::Program);
         posted.map_err(|error| match error {
             PostError::TooMany | PostError::NoRoom => Refused::Later,
             // The request is an unsupported atomic operation, or has an invalid length.
-            PostError::NotHere if matches!(asked, Asked::Atomic(..)) => {
+            PostError::NotHere if matches!(asked, RemoteRequest::Atomic(..)) => {
                 Refused::For(Status::Unsupported)
             }
             PostError::NotHere => Refused::For(Status::Length),
@@ -80,12 +80,12 @@ impl<E: TransferEnd> LoadsAndStores for TransferNic<E> {
 
 impl<E: TransferEnd> RemotePuts for TransferNic<E> {
     fn number(&self) -> Option<u16> {
-        let Self { side, .. } = self;
-        (side.config.number < side.config.nics).then_some(side.config.number)
+        let Self { nic_core, .. } = self;
+        (nic_core.config.number < nic_core.config.nics).then_some(nic_core.config.number)
     }
 
     fn most_outstanding(&self) -> usize {
-        self.side.config.outstanding as usize
+        self.nic_core.config.outstanding as usize
     }
 
     fn longest_put(&self) -> usize {
@@ -116,7 +116,7 @@ impl<E: TransferEnd> RemotePuts for TransferNic<E> {
     }
 
     fn puts_served(&self) -> u64 {
-        self.side.counters.puts_served()
+        self.nic_core.counters.puts_served()
     }
 
     fn own_memory(&self) -> &Memory {
@@ -130,7 +130,7 @@ impl<E: TransferEnd> RemotePuts for TransferNic<E> {
 
 impl<E: TransferEnd> TrafficRuns for TransferNic<E> {
     fn number(&self) -> Option<u16> {
-        Some(self.side.config.number)
+        Some(self.nic_core.config.number)
     }
 
     /// A run in progress keeps its old number and still gets its replies, because the T3E's router,
@@ -139,8 +139,8 @@ impl<E: TransferEnd> TrafficRuns for TransferNic<E> {
         if E::FIXED_NUMBER {
             return Err(DeviceError::FixedNumber);
         }
-        self.side.config.number = number;
-        self.side.responder.renumber(number);
+        self.nic_core.config.number = number;
+        self.nic_core.responder.renumber(number);
         Ok(())
     }
 
@@ -149,11 +149,11 @@ impl<E: TransferEnd> TrafficRuns for TransferNic<E> {
     }
 
     fn start(&mut self, now: Time, spec: TrafficSpec) -> Result<(), DeviceError> {
-        let config = &self.side.config;
+        let config = &self.nic_core.config;
         let nics = config.nics;
         let nonce = match config.seed {
             Some(seed) => Rng::new(seed ^ now.as_ps(), config.number.into()).next_u64() as u32,
-            None => self.side.ports[0].link.epochs().0 ^ now.as_ns() as u32,
+            None => self.nic_core.ports[0].link.epochs().0 ^ now.as_ns() as u32,
         };
         let source = Source {
             processor: config.number,
@@ -165,12 +165,12 @@ impl<E: TransferEnd> TrafficRuns for TransferNic<E> {
         let there = |nic: u16| (nic < nics).then_some(nic.into());
         let ordered = E::ABILITIES.ways.is_empty() || spec.ways().keeps_order();
         self.runs.start(now, spec, source, there)?;
-        self.side.ordered = ordered;
+        self.nic_core.ordered = ordered;
         Ok(())
     }
 
     fn report(&self, run: Option<u64>) -> Option<TrafficReport> {
-        let responder = &self.side.responder;
+        let responder = &self.nic_core.responder;
         let word = |address| {
             let word = responder.word(address);
             word.expect("announced addresses are within the memory")

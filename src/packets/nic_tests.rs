@@ -6,13 +6,13 @@ use phitwire_framing::carrier::lanes::Lanes;
 use super::*;
 use crate::link::testing::rig::{A, B, config};
 use crate::link::{LaneRate, LinkProfile, LinkStandard};
-use crate::nic::{Abilities, RunPhase, TrafficSpec, Ways};
+use crate::nic::{Abilities, RoutingMode, RunPhase, TrafficSpec};
 pub(crate) use crate::packets::link::tests::{Rig, Sample};
 use crate::packets::{Packet, PacketDepths, PacketLinkConfig, TransferPacket};
 use crate::sim::{Fabric, LinkSpec, NodeId};
 
 /// Path selections for packets with a choice.
-const TWO_WAYS: &[Ways] = &[Ways::Adaptive0, Ways::Ordered];
+const TWO_WAYS: &[RoutingMode] = &[RoutingMode::Adaptive0, RoutingMode::Ordered];
 
 /// A transfer as a packet. With two channels, replies have their own channel, and requests a choice
 /// of paths.
@@ -97,10 +97,10 @@ const COUNT: u64 = 500;
 
 /// One of two NICs, with few buffers and a queue of `answers` replies.
 fn nic<const VCS: usize>(end: usize, answers: usize) -> PacketNic<TestPacket<VCS>> {
-    PacketNic::new(told::<VCS>(end, answers), Time::ZERO)
+    PacketNic::new(nic_config::<VCS>(end, answers), Time::ZERO)
 }
 
-pub(super) fn told<const VCS: usize>(end: usize, answers: usize) -> PacketNicConfig {
+pub(super) fn nic_config<const VCS: usize>(end: usize, answers: usize) -> PacketNicConfig {
     let link = config::<Rig<TestPacket<VCS>>>(end).profile(LinkProfile::paper());
     PacketNicConfig {
         number: end as u16,
@@ -135,7 +135,7 @@ pub(super) fn joined<const VCS: usize>(
 
 /// Two connected NICs that have both started a run.
 fn two<const VCS: usize>(answers: usize) -> Fabric<PacketNic<TestPacket<VCS>>> {
-    let mut fabric = joined([A, B].map(|end| told::<VCS>(end, answers)));
+    let mut fabric = joined([A, B].map(|end| nic_config::<VCS>(end, answers)));
     for nic in [0, 1].map(NodeId) {
         let spec = TrafficSpec {
             processors: vec![0, 1],
@@ -185,7 +185,7 @@ fn on_one_channel_too_two_that_ask_each_other_come_to_their_end() {
 }
 
 #[test]
-fn what_cannot_be_carried_out_is_refused_and_answered_without_data() {
+fn impossible_requests_are_refused_and_answered_without_data() {
     let mut nic = nic::<1>(A, 64);
     let most = MAX_DATA as u8;
     let (done, refused) = ((Kind::Done, 0), (Kind::Refused, 0));
@@ -204,8 +204,8 @@ fn what_cannot_be_carried_out_is_refused_and_answered_without_data() {
             data: [1; MAX_DATA],
             ..Transfer::new(0, kind, address)
         };
-        nic.side.serve(0, &asked);
-        let told = nic.side.ports[0]
+        nic.nic_core.serve(0, &asked);
+        let told = nic.nic_core.ports[0]
             .answers
             .pop_front()
             .expect("the request was answered");

@@ -13,7 +13,7 @@ use crate::time::{Duration, Time};
 
 /// The requester, which gets the reply.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Asker {
+pub(super) enum RequestOrigin {
     User,
     Program,
     Probe,
@@ -24,7 +24,7 @@ pub(super) enum Asker {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     pub(super) posted: Time,
-    pub(super) asker: Asker,
+    pub(super) origin: RequestOrigin,
     pub(super) kind: Kind,
     pub(super) address: u64,
     /// Bytes that its reply carries on success.
@@ -41,7 +41,7 @@ impl Entry for Pending {
 impl Pending {
     /// Whether the request announces or queries a run.
     pub(super) const fn is_announcement(&self) -> bool {
-        matches!(self.asker, Asker::Run(asked) if !matches!(asked, RunRequest::Message(_)))
+        matches!(self.origin, RequestOrigin::Run(asked) if !matches!(asked, RunRequest::Message(_)))
     }
 }
 
@@ -67,7 +67,7 @@ impl Outstanding {
         let names = Names::new(name_bits, most);
         let idle = Pending {
             posted: now,
-            asker: Asker::User,
+            origin: RequestOrigin::User,
             kind: Kind::Put,
             address: 0,
             answer_bytes: 0,
@@ -119,8 +119,8 @@ impl Outstanding {
     }
 
     /// Records that the process was suspended for `span` until `now`.
-    pub(super) fn stood_still(&mut self, now: Time, span: Duration) {
-        self.slab.stood_still(now, span, self.timeout);
+    pub(super) fn handle_suspension(&mut self, now: Time, span: Duration) {
+        self.slab.handle_suspension(now, span, self.timeout);
     }
 
     /// When the next request times out, or requests become possible again.
@@ -171,7 +171,7 @@ mod tests {
     fn at(ns: u64) -> Pending {
         Pending {
             posted: Time::from_ns(ns),
-            asker: Asker::User,
+            origin: RequestOrigin::User,
             kind: Kind::Put,
             address: ns,
             answer_bytes: 0,
@@ -223,7 +223,7 @@ mod tests {
 
     /// Incarnations are killed with requests outstanding, whose responses arrive at any later time.
     #[test]
-    fn no_id_comes_again_within_a_minute_whatever_was_killed() {
+    fn no_id_is_reused_within_a_minute_across_restarts() {
         for (seed, capacity) in (0..1_000).flat_map(|seed| [(seed, 3), (seed, 40_000)]) {
             let mut rng = Rng::new(seed, 9);
             let mut now = Time::from_ns(rng.below(1 << 32));

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_explained_is_no_leak() {
+    fn explained_losses_are_no_leak() {
         for given_up in [Some(12), None] {
             let mut discarded = ends(2);
             (discarded[0].taken, discarded[0].given_up) = (60, given_up);
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_node_keeps_is_found() {
+    fn leftovers_in_a_node_are_found() {
         let of = |account| Violation::of_node(NodeId(1), account).count();
         let rest = NodeAccount::default();
         assert_eq!(of(rest), 0);

@@ -68,7 +68,7 @@ struct Slot<N> {
     wires: Vec<u32>,
     alarm: Alarm,
     clock: Attendance,
-    /// Frames that arrived since the node was stopped: see [`Fabric::stop`].
+    /// Frames that arrived since the node was stopped: see [`Fabric::suspend`].
     waiting: Option<Vec<(PortId, Vec<u8>)>>,
     /// Runs at the instant `spun_at`.
     spins: u32,
@@ -284,7 +284,7 @@ impl<N: Node> Fabric<N> {
     ///
     /// # Panics
     /// If there is no such node.
-    pub fn stop(&mut self, id: NodeId) {
+    pub fn suspend(&mut self, id: NodeId) {
         let slot = &mut self.slots[id.0 as usize];
         slot.attended(self.now); // The node has run until now.
         slot.waiting.get_or_insert_default();
@@ -294,14 +294,14 @@ impl<N: Node> Fabric<N> {
     ///
     /// # Panics
     /// If there is no such node.
-    pub fn go_on(&mut self, id: NodeId) {
+    pub fn resume(&mut self, id: NodeId) {
         self.wake_up(id, Duration::ZERO);
     }
 
-    /// Like [`go_on`](Self::go_on), but the node treats the stop as a sleep: its clock includes the
-    /// stop.
+    /// Like [`resume`](Self::resume), but the node treats the stop as a sleep: its clock includes
+    /// the stop.
     #[cfg(any(test, feature = "testing"))]
-    pub fn go_on_by_the_clock(&mut self, id: NodeId) {
+    pub fn resume_by_the_clock(&mut self, id: NodeId) {
         let slot = &mut self.slots[id.0 as usize];
         // Run the node's timers before it reads the waiting frames.
         let waiting = slot.waiting.take();
@@ -319,7 +319,7 @@ impl<N: Node> Fabric<N> {
         let now = slot.clock.look(self.now, asleep);
         let span = slot.clock.take_standstill();
         if span > Duration::ZERO {
-            slot.node.stood_still(now, span);
+            slot.node.handle_suspension(now, span);
         }
         for (port, frame) in waiting {
             slot.node.handle_frame(now, port, &frame);

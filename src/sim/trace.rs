@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_differs() {
+    fn different_inputs_have_different_hashes() {
         let long = [7u8; 100];
         let mut seen = std::collections::BTreeSet::new();
         for bit in 0..800 {

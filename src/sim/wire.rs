@@ -39,7 +39,7 @@ pub struct Wire {
     forgery: Option<(Forgery, Vec<u8>)>,
     cut: bool,
     /// Whether frames come from another fabric, handed over after their time of sending.
-    from_abroad: bool,
+    from_remote: bool,
     flight: VecDeque<(Time, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
     trace: TraceHash,
@@ -71,7 +71,7 @@ impl Wire {
             #[cfg(any(test, feature = "testing"))]
             forgery: None,
             cut: false,
-            from_abroad: false,
+            from_remote: false,
             flight: VecDeque::new(),
             spare: Vec::new(),
             trace: TraceHash::default(),
@@ -86,15 +86,15 @@ impl Wire {
     ///
     /// # Panics
     /// If the latency is zero.
-    pub(crate) fn from_abroad(latency: Duration) -> Self {
+    pub(crate) fn from_remote(latency: Duration) -> Self {
         Self {
-            from_abroad: true,
+            from_remote: true,
             ..Self::new(latency)
         }
     }
 
     /// Declares that all frames sent up to `now` have been put on a
-    /// [`from_abroad`](Self::from_abroad) wire.
+    /// [`from_remote`](Self::from_remote) wire.
     pub(crate) fn catch_up(&mut self, now: Time) {
         self.depart(now);
     }
@@ -131,10 +131,10 @@ impl Wire {
     /// Delivers some frames a second time, much later. Copies held by an earlier setting are lost.
     ///
     /// # Panics
-    /// On a [`from_abroad`](Self::from_abroad) wire, which does not follow its own clock.
+    /// On a [`from_remote`](Self::from_remote) wire, which does not follow its own clock.
     pub(crate) fn set_late_copies(&mut self, late: LateCopies) {
         assert!(
-            !self.from_abroad,
+            !self.from_remote,
             "late copies need a wire that follows its own clock"
         );
         self.late = Some(late);
@@ -210,7 +210,7 @@ impl Wire {
     /// When [`receive`](Self::receive) next has work.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let arrival = self.flight.front().map(|(at, _)| *at);
-        let impairment = self.impairment.as_ref().filter(|_| !self.from_abroad);
+        let impairment = self.impairment.as_ref().filter(|_| !self.from_remote);
         let departure = impairment.and_then(Impairment::next_deadline);
         let copy = self.late.as_ref().and_then(LateCopies::next_deadline);
         [arrival, departure, copy].into_iter().flatten().min()
@@ -218,7 +218,7 @@ impl Wire {
 
     /// The next frame that arrived by `now`. Return its buffer with [`recycle`](Self::recycle).
     pub(crate) fn receive(&mut self, now: Time) -> Option<Vec<u8>> {
-        if !self.from_abroad {
+        if !self.from_remote {
             self.depart(now);
         }
         let arrival = self.flight.front().map(|(at, _)| *at);

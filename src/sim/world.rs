@@ -422,19 +422,19 @@ impl<L: Network + ?Sized> World<L> {
         limit: Duration,
     ) -> Vec<Violation> {
         let end = self.fabric.now() + limit;
-        let mut found = self.amiss(run, collectives, allow);
+        let mut found = self.all_violations(run, collectives, allow);
         while !found.is_empty() && self.fabric.now() < end {
             let rest = Duration::from_ps(end.as_ps() - self.fabric.now().as_ps());
             let mut asked = false;
             self.fabric.run_until_done(rest, LOOK_EVERY.times(10), |_| {
                 core::mem::replace(&mut asked, true)
             });
-            found = self.amiss(run, collectives, allow);
+            found = self.all_violations(run, collectives, allow);
         }
         found
     }
 
-    fn amiss(
+    fn all_violations(
         &self,
         run: u64,
         collectives: Option<&CollectiveSpec>,

@@ -7,7 +7,7 @@
 //! and stage.
 //!
 //! A [`Watch`] is bounded: it drops the oldest passages. Machines name their stages and the
-//! [`Place`]s where packets wait.
+//! [`QueueId`]s where packets wait.
 
 mod outlook;
 mod passage;
@@ -15,7 +15,7 @@ mod watch;
 
 pub use outlook::{Onward, Outlook, Outlooks, Question};
 pub use passage::{Candidate, Choice, Departure, Passage, Step};
-pub use watch::{Opening, Place, Stage, Watch};
+pub use watch::{Opening, QueueId, Stage, Watch};
 
 use serde::{Deserialize, Serialize};
 

@@ -14,7 +14,7 @@ fn watch() -> Watch {
     Watch::new(flow, Time::ZERO, Time::from_ns(1_000_000), Some((500, 10)))
 }
 
-fn opening(place: Place, identity: u64) -> Opening {
+fn opening(place: QueueId, identity: u64) -> Opening {
     Opening {
         place,
         key: 7,
@@ -26,7 +26,7 @@ fn opening(place: Place, identity: u64) -> Opening {
 }
 
 #[test]
-fn packets_of_one_key_leave_a_place_in_their_order() {
+fn packets_of_one_key_leave_a_queue_in_order() {
     let mut watch = watch();
     watch.open(opening(0, 1));
     watch.open(opening(0, 2));
@@ -44,7 +44,7 @@ fn packets_of_one_key_leave_a_place_in_their_order() {
 }
 
 #[test]
-fn the_front_of_a_queue_came_with_what_is_as_far_from_its_end() {
+fn front_arrival_follows_from_the_backlog() {
     let mut watch = watch();
     assert_eq!(watch.front_arrived(3, 1, 9), None);
     watch.arrived(3, 1, 4);
@@ -63,7 +63,7 @@ fn the_front_of_a_queue_came_with_what_is_as_far_from_its_end() {
 }
 
 #[test]
-fn a_decision_that_is_taken_anew_counts() {
+fn repeated_decisions_are_counted() {
     let mut watch = watch();
     watch.open(opening(0, 1));
     let choice = |winner| Choice {
@@ -103,7 +103,7 @@ fn memory_is_bounded_and_the_oldest_go() {
 }
 
 #[test]
-fn what_is_not_wanted_is_dropped_and_not_kept_from_then_on() {
+fn passages_outside_the_filter_are_dropped() {
     let mut watch = watch();
     for identity in [1, 2, 3] {
         watch.open(opening(identity as u32, identity));
@@ -125,7 +125,7 @@ fn what_is_not_wanted_is_dropped_and_not_kept_from_then_on() {
 }
 
 #[test]
-fn a_link_is_looked_at_until_it_has_acknowledged_all() {
+fn a_link_is_watched_until_it_has_acknowledged_all() {
     let mut watch = watch();
     watch.open(opening(0, 1));
     watch.left(0, 7, INPUT, 4, (3, 0));
@@ -144,7 +144,7 @@ fn a_link_is_looked_at_until_it_has_acknowledged_all() {
 }
 
 #[test]
-fn a_link_that_went_down_has_acknowledged_nothing_whatever_it_says_later() {
+fn a_link_that_went_down_has_acknowledged_nothing() {
     let mut watch = watch();
     watch.open(opening(0, 1));
     watch.left(0, 7, INPUT, 4, (3, 0));

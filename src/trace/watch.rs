@@ -15,7 +15,7 @@ const MOST_ARRIVALS: usize = 512;
 
 /// A queue or buffer where packets wait, by the machine's number. Packets leave it in order of
 /// arrival.
-pub type Place = u32;
+pub type QueueId = u32;
 
 /// A stage of a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Stage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opening {
     /// The queue or buffer where it waits.
-    pub place: Place,
+    pub place: QueueId,
     /// Header fields that stay the same inside the router.
     pub key: u64,
     /// See [`Passage::identity`].
@@ -46,7 +46,7 @@ pub struct Opening {
 /// A packet being followed.
 #[derive(Clone, Debug)]
 struct Open {
-    place: Place,
+    place: QueueId,
     key: u64,
     passage: Passage,
 }
@@ -165,13 +165,13 @@ impl Watch {
     }
 
     /// The first packet at `place` with `key`.
-    fn find(&mut self, place: Place, key: u64) -> Option<usize> {
+    fn find(&mut self, place: QueueId, key: u64) -> Option<usize> {
         let of = |open: &Open| open.place == place && open.key == key;
         self.open.iter().position(of)
     }
 
     /// Whether a packet at `place` with `key` is already followed.
-    pub fn follows(&mut self, place: Place, key: u64) -> bool {
+    pub fn follows(&mut self, place: QueueId, key: u64) -> bool {
         self.find(place, key).is_some()
     }
 
@@ -197,7 +197,7 @@ impl Watch {
     }
 
     /// Sets the identity of a followed packet, which the router learns after the header.
-    pub fn identify(&mut self, place: Place, key: u64, identity: u64) {
+    pub fn identify(&mut self, place: QueueId, key: u64, identity: u64) {
         if let Some(index) = self.find(place, key) {
             self.open[index].passage.identity.get_or_insert(identity);
         }
@@ -205,7 +205,7 @@ impl Watch {
 
     /// Records a decision about the packet. It replaces the last one with the same kind of
     /// candidates.
-    pub fn decided(&mut self, place: Place, key: u64, choice: Choice) {
+    pub fn decided(&mut self, place: QueueId, key: u64, choice: Choice) {
         let Some(index) = self.find(place, key) else {
             return;
         };
@@ -221,7 +221,7 @@ impl Watch {
     }
 
     /// Records that the packet left `stage` in `cycle` and now waits at `to`.
-    pub fn step(&mut self, (place, to): (Place, Place), key: u64, stage: Stage, cycle: u64) {
+    pub fn step(&mut self, (place, to): (QueueId, QueueId), key: u64, stage: Stage, cycle: u64) {
         let (left_ps, least_ps) = (self.at(cycle), self.least(stage));
         let Some(index) = self.find(place, key) else {
             return;
@@ -241,7 +241,7 @@ impl Watch {
 
     /// Records that the packet left its last `stage`, and the router, in `cycle` by this port and
     /// channel.
-    pub fn left(&mut self, place: Place, key: u64, stage: Stage, cycle: u64, by: (u8, u8)) {
+    pub fn left(&mut self, place: QueueId, key: u64, stage: Stage, cycle: u64, by: (u8, u8)) {
         self.step((place, place), key, stage, cycle);
         // `step` moved the packet to the back.
         let is_it = |open: &&Open| open.place == place && open.key == key;
@@ -261,7 +261,7 @@ impl Watch {
         }
     }
 
-    pub fn discarded(&mut self, place: Place, key: u64, why: &'static str) {
+    pub fn discarded(&mut self, place: QueueId, key: u64, why: &'static str) {
         if let Some(index) = self.find(place, key)
             && let Some(Open { mut passage, .. }) = self.open.remove(index)
         {

@@ -382,7 +382,7 @@ impl Pair {
             }
             _ => LinkFault::Up,
         };
-        assert!(lcb.suffer(now, fault), "Aries links have this fault");
+        assert!(lcb.apply_fault(now, fault), "Aries links have this fault");
     }
 
     /// A frame in flight: its direction and its position.

@@ -14,7 +14,7 @@ const PATIENCE_MS: u32 = 5;
 
 /// A program at each of the first NICs, and the numbers of these NICs.
 fn programs<L: Network>(lab: &mut Lab<L>, count: usize, job: u64) -> (Vec<usize>, Vec<u16>) {
-    let programs = (0..count).map(|nic| lab.let_in(nic, job, 0).expect("there is room"));
+    let programs = (0..count).map(|nic| lab.attach(nic, job, 0).expect("there is room"));
     let programs = programs.collect();
     let processors = (0..count).map(|nic| processor_of(lab, nic)).collect();
     (programs, processors)
@@ -104,7 +104,7 @@ fn all_get_what_all_have_given() {
 }
 
 #[test]
-fn who_dies_in_the_middle_keeps_nobody_waiting() {
+fn a_member_that_dies_midway_delays_no_other() {
     let mut lab = Lab::new(dragonfly());
     let (mut programs, all) = programs(&mut lab, 4, JOB);
     let barrier = Reduction::Barrier;
@@ -123,7 +123,7 @@ fn who_dies_in_the_middle_keeps_nobody_waiting() {
             join(&mut lab, programs[3], name + 100, barrier, 0);
         }
         lab.run(Duration::from_us(100));
-        lab.let_go(programs[dies]);
+        lab.detach(programs[dies]);
         lab.run(Duration::from_ms(1));
         if dies != 3 {
             for n in (0..3).filter(|&n| n != dies) {
@@ -133,7 +133,7 @@ fn who_dies_in_the_middle_keeps_nobody_waiting() {
             }
         }
         // The slot of the departed program is free again.
-        programs[dies] = lab.let_in(dies, JOB, 0).expect("it has gone");
+        programs[dies] = lab.attach(dies, JOB, 0).expect("it has gone");
         lab.run(Duration::from_ms(20));
     }
     set_up_all(&mut lab, &programs, &all, 9);
@@ -159,7 +159,7 @@ fn a_result_reaches_all_although_a_program_ends_when_it_has_it() {
         steps += 1;
         assert!(steps < 1000, "it ends");
     }
-    lab.let_go(programs[0]);
+    lab.detach(programs[0]);
     lab.run(Duration::from_ms(1));
     for &program in &programs[1..] {
         assert_eq!(ended(&lab, program, 10), Some((Status::Done, 4, 0)));

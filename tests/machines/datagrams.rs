@@ -56,7 +56,7 @@ impl<L: Network> Post<L> {
             let id = self.nics[nic];
             self.world.fabric.command(id, |device, now| {
                 let puts = device.need::<capability::Puts>().expect("it had them");
-                end.hear(now, puts);
+                end.poll(now, puts);
                 while let Some(bytes) = end.receive(puts, &mut room) {
                     arrived.push((nic, room[..bytes].to_vec()));
                 }

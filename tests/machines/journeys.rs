@@ -1,6 +1,6 @@
 //! Follows packets through a network by the records of its routers.
 
-use phitwire::net::{End, Followed, Network, NodeRef, Peers, Sightings, Way};
+use phitwire::net::{End, Network, NodeRef, PathEnd, Peers, Sightings, TracedPacket};
 use phitwire::trace::{Departure, Passage, Step};
 use phitwire_machines::CATALOGUE;
 
@@ -68,7 +68,7 @@ fn pair(network: &dyn Network) -> (Peers, NodeRef, NodeRef, [End; 6]) {
 fn a_packet_is_followed_to_its_end_and_no_further_than_it_was_seen() {
     let network = network();
     let (peers, from, to, [enters, leaves, comes, ejects, ..]) = pair(&*network);
-    let packet = Followed {
+    let packet = TracedPacket {
         from,
         to,
         response: false,
@@ -77,9 +77,12 @@ fn a_packet_is_followed_to_its_end_and_no_further_than_it_was_seen() {
         slack_ps: 0,
     };
     let mut seen = Sightings::new();
-    assert_eq!(peers.follow(packet, &seen).1, Way::Unasked(enters.node));
+    assert_eq!(
+        peers.follow(packet, &seen).1,
+        PathEnd::NotQueried(enters.node)
+    );
     seen.insert(enters.node, Vec::new());
-    assert_eq!(peers.follow(packet, &seen).1, Way::NotSeen);
+    assert_eq!(peers.follow(packet, &seen).1, PathEnd::NotSeen);
     // An earlier packet with the same identity is a different one.
     seen.insert(
         enters.node,
@@ -89,29 +92,29 @@ fn a_packet_is_followed_to_its_end_and_no_further_than_it_was_seen() {
         ],
     );
     let (hops, way) = peers.follow(packet, &seen);
-    assert_eq!((hops.len(), way), (1, Way::Unasked(comes.node)));
+    assert_eq!((hops.len(), way), (1, PathEnd::NotQueried(comes.node)));
     assert_eq!(hops[0].passage.arrived_ps, Some(120));
     seen.insert(comes.node, vec![passage(comes.port, 60, None)]);
     let way = peers.follow(packet, &seen).1;
-    assert_eq!(way, Way::OnLink { acknowledged: true });
+    assert_eq!(way, PathEnd::OnLink { acknowledged: true });
     seen.insert(comes.node, vec![passage(comes.port, 140, None)]);
-    assert_eq!(peers.follow(packet, &seen).1, Way::Inside);
+    assert_eq!(peers.follow(packet, &seen).1, PathEnd::Inside);
     seen.insert(
         comes.node,
         vec![passage(comes.port, 140, Some(ejects.port))],
     );
     let (hops, way) = peers.follow(packet, &seen);
-    assert_eq!((hops.len(), way), (2, Way::Delivered));
+    assert_eq!((hops.len(), way), (2, PathEnd::Delivered));
     for ended in [false, true] {
         let passages = seen.get_mut(&comes.node).expect("it was asked");
         let departure = passages[0].departure.as_mut().expect("it left");
         (departure.acknowledged, departure.link_ended) = (false, ended);
-        assert_eq!(peers.follow(packet, &seen).1, Way::LastLink { ended });
+        assert_eq!(peers.follow(packet, &seen).1, PathEnd::LastLink { ended });
     }
 }
 
 #[test]
-fn a_circle_is_not_followed_for_ever() {
+fn a_routing_loop_is_not_followed_for_ever() {
     let network = network();
     let (peers, from, to, [enters, leaves, comes, ..]) = pair(&*network);
     let mut seen = Sightings::new();
@@ -126,7 +129,7 @@ fn a_circle_is_not_followed_for_ever() {
         vec![still(of(enters, leaves)), still(of(leaves, leaves))],
     );
     seen.insert(comes.node, vec![still(of(comes, comes))]);
-    let packet = Followed {
+    let packet = TracedPacket {
         from,
         to,
         response: false,
@@ -135,5 +138,5 @@ fn a_circle_is_not_followed_for_ever() {
         slack_ps: 0,
     };
     let (hops, way) = peers.follow(packet, &seen);
-    assert_eq!((hops.len(), way), (MOST_HOPS, Way::Endless));
+    assert_eq!((hops.len(), way), (MOST_HOPS, PathEnd::Loop));
 }

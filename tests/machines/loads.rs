@@ -62,8 +62,8 @@ impl<L: Network> Pair<L> {
     fn new(network: L) -> Self {
         let mut lab = Lab::new(network);
         let last = lab.nics.len() - 1;
-        let here = lab.let_in(0, JOB, ANY_MEMBER).expect("there is room");
-        let there = lab.let_in(last, JOB, ANY_MEMBER).expect("there is room");
+        let here = lab.attach(0, JOB, ANY_MEMBER).expect("there is room");
+        let there = lab.attach(last, JOB, ANY_MEMBER).expect("there is room");
         let at = Remote {
             processor: processor_of(&mut lab, last),
             handle: lab.register(there, PART.offset, PART.bytes),
@@ -180,7 +180,7 @@ fn strangers(network: impl Network) {
     pair.done(put(at, 0, &bytes(3, longest)));
     let stranger = pair
         .lab
-        .let_in(0, JOB + 1, ANY_MEMBER)
+        .attach(0, JOB + 1, ANY_MEMBER)
         .expect("there is room");
     let before = pair.memory(0, PART.bytes as usize);
     for handle in 0..256 {
@@ -220,15 +220,15 @@ fn strangers(network: impl Network) {
 
     // A departed program cannot be reached, and gets no completions.
     let (there, here) = (pair.there, pair.here);
-    pair.lab.let_go(there);
+    pair.lab.detach(there);
     let (status, _) = pair.end_of(here, put(at, 0, &[1; 8]));
     assert!(
         [Status::NoHandle, Status::OutOfBounds].contains(&status),
         "{status}"
     );
     pair.lab.begin(here, 999, put(at, 0, &[1; 8]));
-    pair.lab.let_go(here);
-    let heir = pair.lab.let_in(0, JOB, ANY_MEMBER).expect("there is room");
+    pair.lab.detach(here);
+    let heir = pair.lab.attach(0, JOB, ANY_MEMBER).expect("there is room");
     pair.lab.run(Duration::from_ms(2));
     assert_eq!(pair.lab.programs[heir].got, [], "it has asked for nothing");
 }
@@ -266,7 +266,7 @@ fn no_more_than_loads_and_stores(network: impl Network, has_atomics: bool) {
             from,
         },
         Request::Receive { into: from },
-        Request::TakeBack,
+        Request::CancelReceive,
         atomic(at, AtomicOp::FloatAdd, [1, 0]),
     ];
     if !has_atomics {
@@ -329,7 +329,7 @@ fn no_more_than_loads_and_stores(network: impl Network, has_atomics: bool) {
     // Use up the slots for programs.
     for client in 1..MAX_WINDOWS as u64 {
         pair.lab
-            .let_in(0, JOB + (client << 32), ANY_MEMBER)
+            .attach(0, JOB + (client << 32), ANY_MEMBER)
             .map(drop)
             .unwrap_or_else(|entry| {
                 assert_eq!(entry, Entry::KeyTaken, "two jobs may have one key");

@@ -99,10 +99,10 @@ impl<L: phitwire::net::Network> Lab<L> {
         })
     }
 
-    pub(super) fn let_in(&mut self, nic: usize, job: u64, member: u8) -> Result<usize, Entry> {
+    pub(super) fn attach(&mut self, nic: usize, job: u64, member: u8) -> Result<usize, Entry> {
         let shared = Shared::new();
         let window = Box::new(shared.clone());
-        let (client, _) = self.with(nic, |port, _| port.let_in(job, member, window))?;
+        let (client, _) = self.with(nic, |port, _| port.attach(job, member, window))?;
         self.programs.push(Program {
             nic,
             client,
@@ -112,9 +112,9 @@ impl<L: phitwire::net::Network> Lab<L> {
         Ok(self.programs.len() - 1)
     }
 
-    pub(super) fn let_go(&mut self, program: usize) {
+    pub(super) fn detach(&mut self, program: usize) {
         let Program { nic, client, .. } = self.programs[program];
-        self.with(nic, |port, now| port.let_go(now, client));
+        self.with(nic, |port, now| port.detach(now, client));
     }
 
     pub(super) fn ask(&mut self, program: usize, name: u64, request: Request<'_>) -> Taken {
@@ -181,8 +181,8 @@ pub(super) fn processor_of(lab: &mut Lab<impl phitwire::net::Network>, nic: usiz
 fn programs_put_get_add_and_send() {
     let mut lab = Lab::new(dragonfly());
     let last = lab.nics.len() - 1;
-    let a = lab.let_in(0, JOB, ANY_MEMBER).unwrap();
-    let b = lab.let_in(last, JOB, ANY_MEMBER).unwrap();
+    let a = lab.attach(0, JOB, ANY_MEMBER).unwrap();
+    let b = lab.attach(last, JOB, ANY_MEMBER).unwrap();
     let (at_a, at_b) = (processor_of(&mut lab, 0), processor_of(&mut lab, last));
     let handle = lab.register(b, 4096, 1 << 19);
     let to = |offset| Remote {
@@ -249,13 +249,13 @@ fn programs_put_get_add_and_send() {
         "so is the message"
     );
     let got = &lab.programs[b].got;
-    assert!(got.contains(&Completion::Landed {
+    assert!(got.contains(&Completion::PutEvent {
         processor: at_a,
         handle,
         offset: 64,
         bytes: 64
     }));
-    assert!(got.contains(&Completion::Told {
+    assert!(got.contains(&Completion::BlockEvent {
         processor: at_a,
         handle,
         word: 4711
@@ -304,9 +304,9 @@ fn programs_put_get_add_and_send() {
 #[test]
 fn a_program_reaches_nothing_of_another_job_or_outside_its_own_data() {
     let mut lab = Lab::new(dragonfly());
-    let a = lab.let_in(0, JOB, ANY_MEMBER).unwrap();
-    let beside = lab.let_in(0, JOB + 1, ANY_MEMBER).unwrap();
-    let b = lab.let_in(1, JOB + 1, ANY_MEMBER).unwrap();
+    let a = lab.attach(0, JOB, ANY_MEMBER).unwrap();
+    let beside = lab.attach(0, JOB + 1, ANY_MEMBER).unwrap();
+    let b = lab.attach(1, JOB + 1, ANY_MEMBER).unwrap();
     let handle = lab.register(b, 0, 4096);
     let processor = processor_of(&mut lab, 1);
     let whole = Local {
@@ -393,17 +393,17 @@ fn a_program_reaches_nothing_of_another_job_or_outside_its_own_data() {
 }
 
 #[test]
-fn who_has_gone_leaves_nothing_and_disturbs_nobody() {
+fn an_exited_program_leaves_nothing_and_disturbs_no_other() {
     let mut lab = Lab::new(dragonfly());
-    let stays = lab.let_in(0, JOB, 0).unwrap();
-    let peer = lab.let_in(1, JOB, 0).unwrap();
+    let stays = lab.attach(0, JOB, 0).unwrap();
+    let peer = lab.attach(1, JOB, 0).unwrap();
     let processors = [processor_of(&mut lab, 0), processor_of(&mut lab, 1)];
     let target = lab.register(peer, 0, BYTES);
     let mut rng = Rng::new(5, 5);
     // The program leaves once in each 50 us of the 300 us that its transfers take. The check at the
     // end detects even a single slot that was not released.
     for round in 0..6_u64 {
-        let goes = lab.let_in(0, JOB, 1).unwrap();
+        let goes = lab.attach(0, JOB, 1).unwrap();
         let handle = lab.register(goes, 0, BYTES);
         let shared = lab.programs[goes].shared.clone();
         let all = Local {
@@ -467,7 +467,7 @@ fn who_has_gone_leaves_nothing_and_disturbs_nobody() {
         }
         lab.run(Duration::from_us(10 + 50 * round + rng.below(50)));
         let got = lab.programs[goes].got.len();
-        lab.let_go(goes);
+        lab.detach(goes);
         let add = Request::Atomic {
             at: Remote {
                 processor: processors[1],
@@ -493,10 +493,10 @@ fn who_has_gone_leaves_nothing_and_disturbs_nobody() {
     }
     // Check that all slots are reusable.
     for client in 2..MAX_WINDOWS as u64 + 1 {
-        let entry = lab.let_in(0, JOB + client, ANY_MEMBER).map(|_| ());
+        let entry = lab.attach(0, JOB + client, ANY_MEMBER).map(|_| ());
         assert_eq!(entry, Ok(()), "client {client}");
     }
-    assert_eq!(lab.let_in(0, JOB, ANY_MEMBER).map(|_| ()), Err(Entry::Full));
+    assert_eq!(lab.attach(0, JOB, ANY_MEMBER).map(|_| ()), Err(Entry::Full));
 }
 
 /// A program posts as many sends and puts as it can; nothing at `processors` accepts them.
@@ -539,9 +539,9 @@ fn floods(lab: &mut Lab<impl phitwire::net::Network>, greedy: usize, processors:
 fn a_program_that_asks_for_all_leaves_others_their_share() {
     let mut lab = Lab::new(dragonfly());
     let last = lab.nics.len() - 1;
-    let greedy = lab.let_in(0, JOB + 1, ANY_MEMBER).unwrap();
-    let modest = lab.let_in(0, JOB, ANY_MEMBER).unwrap();
-    let peer = lab.let_in(last, JOB, ANY_MEMBER).unwrap();
+    let greedy = lab.attach(0, JOB + 1, ANY_MEMBER).unwrap();
+    let modest = lab.attach(0, JOB, ANY_MEMBER).unwrap();
+    let peer = lab.attach(last, JOB, ANY_MEMBER).unwrap();
     let processors: Vec<u16> = (0..=last).map(|nic| processor_of(&mut lab, nic)).collect();
     let handle = lab.register(peer, 0, BYTES);
     for round in 0..5 {
@@ -590,14 +590,14 @@ fn a_program_that_asks_for_all_leaves_others_their_share() {
 #[test]
 fn a_message_of_a_program_that_has_gone_is_not_sent() {
     let mut lab = Lab::new(dragonfly());
-    let peer = lab.let_in(1, JOB, 0).unwrap();
+    let peer = lab.attach(1, JOB, 0).unwrap();
     let processor = processor_of(&mut lab, 1);
     let whole = Local {
         offset: 0,
         bytes: BYTES,
     };
     for wait in [0, 1, 2, 5, 30, 60, 200] {
-        let goes = lab.let_in(0, JOB, 0).unwrap();
+        let goes = lab.attach(0, JOB, 0).unwrap();
         let shared = lab.programs[goes].shared.clone();
         for name in 0..20 {
             let send = Request::Send {
@@ -610,7 +610,7 @@ fn a_message_of_a_program_that_has_gone_is_not_sent() {
         if wait > 0 {
             lab.run(Duration::from_us(wait));
         }
-        lab.let_go(goes);
+        lab.detach(goes);
         lab.programs[peer].got.clear();
         lab.ask(peer, 3, Request::Receive { into: whole });
         lab.run(Duration::from_ms(3));
@@ -622,19 +622,19 @@ fn a_message_of_a_program_that_has_gone_is_not_sent() {
             );
             assert!(is_cut, "after {wait} us: {got:?}");
         }
-        lab.ask(peer, 3, Request::TakeBack);
+        lab.ask(peer, 3, Request::CancelReceive);
     }
 }
 
 #[test]
-fn members_and_keys_are_told_apart() {
+fn members_and_keys_are_distinguished() {
     let mut lab = Lab::new(dragonfly());
-    lab.let_in(0, JOB, 3).unwrap();
-    assert_eq!(lab.let_in(0, JOB, 3).unwrap_err(), Entry::MemberTaken);
-    lab.let_in(0, JOB, ANY_MEMBER).unwrap();
-    assert_eq!(lab.let_in(0, JOB, 0).unwrap_err(), Entry::MemberTaken);
+    lab.attach(0, JOB, 3).unwrap();
+    assert_eq!(lab.attach(0, JOB, 3).unwrap_err(), Entry::MemberTaken);
+    lab.attach(0, JOB, ANY_MEMBER).unwrap();
+    assert_eq!(lab.attach(0, JOB, 0).unwrap_err(), Entry::MemberTaken);
     let same = |job: &u64| key_of(*job, ANY_MEMBER) == key_of(JOB, ANY_MEMBER);
     let another = (1..1_000_000).find(same).expect("keys have 16 bits");
-    assert_eq!(lab.let_in(0, another, 9).unwrap_err(), Entry::KeyTaken);
-    assert!(lab.let_in(1, another, 9).is_ok(), "nobody has it there");
+    assert_eq!(lab.attach(0, another, 9).unwrap_err(), Entry::KeyTaken);
+    assert!(lab.attach(1, another, 9).is_ok(), "nobody has it there");
 }

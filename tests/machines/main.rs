@@ -82,7 +82,7 @@ fn text<T>(result: Result<T, DeviceError>) -> String {
 }
 
 #[test]
-fn what_a_device_cannot_do_is_said_alike() {
+fn unsupported_requests_are_refused_in_the_same_words() {
     for [mut nic, mut router] in [blackwidow(), aries()] {
         assert_eq!((nic.kind(), router.kind()), (Kind::Nic, Kind::Router));
         let name = RegisterName::Name("chip.id");
@@ -129,7 +129,7 @@ fn registers_that_there_are_not_are_named() {
 }
 
 #[test]
-fn links_suffer_what_their_machine_lets_them() {
+fn links_accept_only_the_faults_of_their_machine() {
     let own = [
         LinkFault::BadCrc,
         LinkFault::Reinit,

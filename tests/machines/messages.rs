@@ -1,6 +1,6 @@
 //! Runs of NICs in the machine's own time, compared with the documented times of their path.
 
-use phitwire::catalogue::Given;
+use phitwire::catalogue::OptionValues;
 use phitwire::net::Network;
 use phitwire::nic::{Operation, TrafficPattern, TrafficSpec};
 use phitwire::sim::{Measured, MessageOp, World};
@@ -18,7 +18,7 @@ fn world(name: &str, option: Option<(&'static str, &str)>) -> World<dyn Network>
     };
     let mut machines = MACHINES.iter().filter_map(|machine| machine.simulation);
     let machine = machines.find(|machine| (machine.is_of)(&*network)).unwrap();
-    let mut given = Given::default();
+    let mut given = OptionValues::default();
     if let Some((name, values)) = option {
         given.add(name, values.split(',').map(str::to_owned).collect());
     }

@@ -1,6 +1,6 @@
 //! Saturation of networks against closed forms: the capacity of the links that all traffic crosses.
 
-use phitwire::catalogue::Given;
+use phitwire::catalogue::OptionValues;
 use phitwire::sim::direct::{Config, Links, Load, Report, Serial, State, Traffic, Warmup};
 use phitwire_machines::{CATALOGUE, MACHINES};
 
@@ -9,7 +9,7 @@ fn run(name: &str, pattern: &str, load: f64, options: &[(&'static str, &str)]) -
     let network = CATALOGUE.generate(name).expect(name).expect(name);
     let mut simulations = MACHINES.iter().filter_map(|machine| machine.simulation);
     let simulation = simulations.find(|of| (of.is_of)(&*network)).expect(name);
-    let mut given = Given::default();
+    let mut given = OptionValues::default();
     for &(name, value) in options {
         given.add(name, vec![value.to_owned()]);
     }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::{MACHINES, aries, blackwidow_network, dragonfly};
-use phitwire::catalogue::Given;
+use phitwire::catalogue::OptionValues;
 use phitwire::device::PipelineReport;
 use phitwire::net::Network;
 use phitwire::nic::TrafficSpec;
@@ -85,7 +85,9 @@ fn a_wrong_account_would_be_noticed() {
 fn run(network: &dyn Network, links: Links, every: Option<u64>) -> (Report, Vec<Snapshot>) {
     let mut machines = MACHINES.iter().filter_map(|machine| machine.simulation);
     let machine = machines.find(|machine| (machine.is_of)(network)).unwrap();
-    let chosen = (machine.choose)(&Given::default()).unwrap().remove(0);
+    let chosen = (machine.choose)(&OptionValues::default())
+        .unwrap()
+        .remove(0);
     let config = Config {
         traffic: Traffic {
             load: Load::from_millionths(400_000).unwrap(),

@@ -54,10 +54,10 @@ impl<L: Network> Standstills<L> {
         }
     }
 
-    fn go_on(&mut self, node: NodeId) {
+    fn resume(&mut self, node: NodeId) {
         match self.by_the_clock {
-            true => self.world.fabric.go_on_by_the_clock(node),
-            false => self.world.fabric.go_on(node),
+            true => self.world.fabric.resume_by_the_clock(node),
+            false => self.world.fabric.resume(node),
         }
     }
 
@@ -77,14 +77,14 @@ impl<L: Network> Standstills<L> {
         let nodes = self.some(all);
         let steps = nodes.len().max(1) as u64;
         for &node in &nodes {
-            self.world.fabric.stop(node);
+            self.world.fabric.suspend(node);
             let step = self.rng.below(apart / steps + 1);
             self.run_for(MS.times(step));
         }
         self.run_for(MS.times(span));
         let at = self.rng.below(steps) as usize;
         for index in 0..nodes.len() {
-            self.go_on(nodes[(index + at) % nodes.len()]);
+            self.resume(nodes[(index + at) % nodes.len()]);
             let step = self.rng.below(late / steps + 1);
             self.run_for(MS.times(step));
         }
@@ -178,17 +178,17 @@ fn no_harm<L: Network>(network: impl Fn() -> L) {
 }
 
 #[test]
-fn a_folded_clos_that_stands_still_loses_nothing() {
+fn a_suspended_folded_clos_loses_nothing() {
     no_harm(clos);
 }
 
 #[test]
-fn a_dragonfly_that_stands_still_loses_nothing() {
+fn a_suspended_dragonfly_loses_nothing() {
     no_harm(dragonflies);
 }
 
 #[test]
-fn a_torus_that_stands_still_loses_nothing() {
+fn a_suspended_torus_loses_nothing() {
     no_harm(torus);
 }
 

@@ -181,7 +181,7 @@ fn the_largest_number_of_a_processor_is_the_one_that_is_named() {
 }
 
 #[test]
-fn names_have_as_many_letters_as_is_told() {
+fn overlong_names_are_refused_with_the_limit() {
     for (length, is_right) in [(32, true), (33, false), (3_000_000, false)] {
         let name = "n".repeat(length);
         let text = with(PAIR, "LINK", "").replace("nic1", &name);
@@ -200,8 +200,8 @@ fn names_have_as_many_letters_as_is_told() {
 /// Mistakes of that kind, with the texts of both of their positions.
 fn pairs(text: &str, kind: MistakeKind) -> Vec<(String, String)> {
     let problems = CATALOGUE.read("twice.toml", text).expect_err("twice");
-    let span = |place: &phitwire::net::Place| match place {
-        phitwire::net::Place::Text(span) => span.clone(),
+    let span = |place: &phitwire::net::Location| match place {
+        phitwire::net::Location::Text(span) => span.clone(),
         other => panic!("{other:?}"),
     };
     problems
@@ -217,7 +217,7 @@ fn pairs(text: &str, kind: MistakeKind) -> Vec<(String, String)> {
 }
 
 #[test]
-fn what_is_named_twice_is_told_with_both_places() {
+fn duplicates_are_reported_with_both_locations() {
     let fly = with(
         FLY,
         "SHAPE",

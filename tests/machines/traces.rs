@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use phitwire::device::capability;
-use phitwire::net::{End, Followed, Hop, Network, NodeRef, Peers, Runtime, Way};
+use phitwire::net::{End, Hop, Network, NodeRef, PathEnd, Peers, Runtime, TracedPacket};
 use phitwire::sim::direct::{
     Config, CycleModel, Found, Load, Message, Serial, Simulation, Traced, Traffic, Warmup,
 };
@@ -86,7 +86,7 @@ fn wrong<M: CycleModel>(
         true => (message.arrived, message.answered),
     };
     let (began, came) = began.zip(came).ok_or("it has not arrived")?;
-    let packet = Followed {
+    let packet = TracedPacket {
         from,
         to,
         response,
@@ -100,7 +100,7 @@ fn wrong<M: CycleModel>(
     };
     let (hops, way) = Peers::of(network).follow(packet, &found.seen);
     // Skip direct links, which acknowledge nothing.
-    if way != (Way::LastLink { ended: false }) {
+    if way != (PathEnd::LastLink { ended: false }) {
         return Err(format!("{way:?} after {} hops", hops.len()));
     }
     let (mut sum, mut waited, mut before) = (0, 0, None::<(End, u64)>);
@@ -211,7 +211,7 @@ fn under_load_the_times_of_stages_add_up_to_the_measured_latency() {
 }
 
 #[test]
-fn on_an_idle_network_nobody_waits() {
+fn on_an_idle_network_no_packet_waits() {
     for (name, (messages, waited)) in [
         (DRAGONFLY, all_add_up::<Aries>(DRAGONFLY, 20_000)),
         (CLOS, all_add_up::<BlackWidow>(CLOS, 20_000)),

@@ -30,7 +30,7 @@
   };
   // What is shown of the link at each moment; going back must show the same again.
   const shown = (network, from, to) => {
-    const look = new Look(network), all = [];
+    const look = new Snapshot(network), all = [];
     network.moments.forEach(({ t }, number) => { look.go(number); if (t >= 1000 * from && t <= 1000 * to) { const { lost, level, up, silent, ways: [{ isKnown }] } = look.link(0); all.push({ t: t / 1000, lost, isKnown, level, up, silent, words: trouble(look, look.link(0)) }); } });
     const back = network.moments.findIndex(({ t }) => t === 1000 * to), again = look.go(back).link(0).lost, other = all.find(one => one.t === to);
     if (other && again !== other.lost) wrong.push(`${other.lost} at ${to} s, and ${again} when it is come back to`);

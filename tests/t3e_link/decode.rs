@@ -53,7 +53,7 @@ pub fn decode(bytes: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
     let mut buffer = FlitBuffer::correcting(Depths::PAPER);
     // Slots granted to the other end, which may send more flits than that.
-    let mut promised = buffer.promise();
+    let mut promised = buffer.grant();
     for bytes in bytes.as_chunks().0 {
         let burst = Burst::parse(bytes);
         let mut again = [0xa5; Burst::BYTES];

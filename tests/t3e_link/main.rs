@@ -16,7 +16,7 @@ use phitwire::rng::Rng;
 use phitwire_framing::t3e::barrier::{Kind, Message, UnitNumber};
 use phitwire_framing::t3e::burst::{BURST_FLITS, Burst};
 use phitwire_framing::t3e::flit::{Control, Flit, VCS};
-use phitwire_framing::t3e::maintenance::{MaintenancePacket, Way};
+use phitwire_framing::t3e::maintenance::{MaintenancePacket, SourceRoute};
 use proptest::prelude::*;
 
 type Inputs = BTreeMap<String, Vec<u8>>;
@@ -122,7 +122,7 @@ fn messages() -> Vec<Flit> {
 /// Maintenance packets, one of which is at its target.
 fn maintenance() -> Vec<Flit> {
     let ways = [[1, -1, 0, 31, -31, 2], [0; 6]];
-    let packets = ways.map(|way| MaintenancePacket::request(Way(way), 5, 0x100, Some(!7)));
+    let packets = ways.map(|way| MaintenancePacket::request(SourceRoute(way), 5, 0x100, Some(!7)));
     let flits = packets.iter().flat_map(|packet| (0..).zip(packet.words()));
     let flit = |(at, word)| Flit {
         word,

@@ -9,7 +9,7 @@ use crate::harness::{dragonfly, netem};
 
 /// Messages of 64 bytes at 0.15 of a NIC's rate, each with a reply, on paths that routers choose by
 /// load.
-pub fn traffic(grain: Grain) -> Asked {
+pub fn traffic(grain: Grain) -> RunConfig {
     let config = Config {
         traffic: Traffic {
             load: Load::from_millionths(150_000).expect("a load"),
@@ -29,7 +29,7 @@ pub fn traffic(grain: Grain) -> Asked {
 }
 
 /// Configuration of a run, with the machine's options.
-pub type Asked = (Config, AriesOptions);
+pub type RunConfig = (Config, AriesOptions);
 
 fn finish(mut simulation: Simulation<Aries>) -> Report {
     let report = simulation.run(&mut Serial, |_| {});
@@ -41,7 +41,7 @@ fn finish(mut simulation: Simulation<Aries>) -> Report {
 /// A run over encoded links with the netem impairments in `words`, none if empty.
 pub fn encoded(
     topology: &Dragonfly,
-    (config, options): &Asked,
+    (config, options): &RunConfig,
     words: &str,
     partitions: usize,
 ) -> Report {
@@ -51,13 +51,13 @@ pub fn encoded(
     finish(simulation.expect("the links come up"))
 }
 
-fn direct(topology: &Dragonfly, (config, options): &Asked, partitions: usize) -> Report {
+fn direct(topology: &Dragonfly, (config, options): &RunConfig, partitions: usize) -> Report {
     finish(Simulation::new(topology, config, options, partitions).expect("the run is possible"))
 }
 
 /// A run must be the same in any number of partitions, and differ with another seed. Four groups
 /// allow as many partitions as requested.
-fn is_the_same_in_any_number_of_partitions(run: impl Fn(&Dragonfly, &Asked, usize) -> Report) {
+fn is_the_same_in_any_number_of_partitions(run: impl Fn(&Dragonfly, &RunConfig, usize) -> Report) {
     let topology = dragonfly(4, 2);
     for grain in [Grain::Flit, Grain::Packet] {
         let asked = traffic(grain);

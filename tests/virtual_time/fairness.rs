@@ -248,7 +248,7 @@ fn an_incast_leaves_its_target_the_half_of_its_pair() {
 /// more than its share of the processor tiles, while its neighbour is quiet. First NICs 1 and 2
 /// send to each other while NICs 0 and 3 are silent; then all send.
 #[test]
-fn a_nic_puts_at_10_gb_per_second_beside_a_quiet_one_and_at_8_beside_a_busy_one() {
+fn a_nic_puts_at_10_gb_per_second_next_to_a_quiet_one_and_at_8_next_to_a_busy_one() {
     let network = aries([1, 1, 1, 4]);
     for links in LINKS {
         for grain in GRAINS {

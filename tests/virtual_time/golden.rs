@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use phitwire::chip::Grain;
 use phitwire::net::{self, Clock, Profile};
-use phitwire::nic::{Operation, TrafficPattern, TrafficSpec, Ways};
+use phitwire::nic::{Operation, RoutingMode, TrafficPattern, TrafficSpec};
 use phitwire::sim::World;
 use phitwire::sim::direct::{Config, Report, Serial, Simulation};
 use phitwire::time::Duration;
@@ -192,7 +192,7 @@ fn a_torus_with_the_machine_s_own_depths_and_clock() {
     let network = up_with(torus(Profile::Paper), Profile::Paper, 1996);
     let ordered = |traffic| TrafficSpec {
         size: 64,
-        ways: Some(Ways::Ordered),
+        ways: Some(RoutingMode::Ordered),
         ..traffic
     };
     insta::assert_snapshot!(counted(network, "", ordered));

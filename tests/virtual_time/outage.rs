@@ -235,7 +235,7 @@ fn a_link_taken_down_and_up_by_command_comes_back() {
 }
 
 #[test]
-fn a_forced_retry_repeats_and_harms_nobody() {
+fn a_forced_retry_resends_without_harm() {
     let mut network = up(&live(8, 4), 9);
     let traffic = TrafficSpec {
         pattern: TrafficPattern::Tornado,

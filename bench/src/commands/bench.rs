@@ -79,7 +79,7 @@ impl Table {
         if self.is_wanted {
             let lines: Vec<String> = self.head.take().into_iter().chain([row]).collect();
             // Ignore an error: the final output also shows whether the output is still read.
-            let _ = self.bar.suspend(|| say(&lines.join("\n")));
+            let _ = self.bar.suspend(|| print_text(&lines.join("\n")));
         }
     }
 }
@@ -120,9 +120,9 @@ fn point(benchmark: &Benchmark) -> Result<Ending> {
     leave(benchmark, &who, &rows)?;
     // Print the rows measured before an error.
     if common.json {
-        say_json(&rows)?;
+        print_json(&rows)?;
     } else if !rows.is_empty() {
-        say(&verdict(&rows))?;
+        print_text(&verdict(&rows))?;
     }
     ending.into_diagnostic()
 }
@@ -169,10 +169,10 @@ fn over_losses(benchmark: &Benchmark, options: &GoodputOptions) -> Result<Ending
         plot::write(file, &chart).into_diagnostic()?;
     }
     if common.json {
-        say_json(&rows)?;
+        print_json(&rows)?;
     } else if !rows.is_empty() {
         let rows: Vec<PointRow> = rows.into_iter().map(|row| row.row).collect();
-        say(&verdict(&rows))?;
+        print_text(&verdict(&rows))?;
     }
     ending.into_diagnostic()
 }
@@ -192,7 +192,7 @@ fn collective(benchmark: &Benchmark) -> Result<Ending> {
         rows.push(row.clone());
     });
     if common.json {
-        say_json(&rows)?;
+        print_json(&rows)?;
     }
     ending.into_diagnostic()
 }
@@ -209,16 +209,16 @@ fn units(benchmark: &Benchmark) -> Result<Ending> {
     let rows = suite.run(&mut lab, &RealClock::new(stop), number);
     let (rows, ending) = rows.into_diagnostic()?;
     match common.json {
-        true => say_json(&rows)?,
+        true => print_json(&rows)?,
         false => rows.iter().for_each(|row| table.row(unit_row(row))),
     }
     Ok(ending)
 }
 
-fn say_json<T: Serialize>(rows: &[T]) -> Result<()> {
-    say(&serde_json::to_string_pretty(rows).into_diagnostic()?)
+fn print_json<T: Serialize>(rows: &[T]) -> Result<()> {
+    print_text(&serde_json::to_string_pretty(rows).into_diagnostic()?)
 }
 
-fn say(text: &str) -> Result<()> {
+fn print_text(text: &str) -> Result<()> {
     output::print(&format!("{text}\n")).into_diagnostic()
 }

@@ -33,7 +33,7 @@ pub(super) enum Results<'a> {
 const INTERVAL: Duration = Duration::from_secs(10);
 
 /// Minimum wait for replies that is reported.
-const WAIT_UNTOLD: Duration = Duration::from_secs(1);
+const FIRST_REPORT: Duration = Duration::from_secs(1);
 
 /// Duration of the run with one message at a time, for comparison with a full window.
 const UNLOADED: Duration = Duration::from_millis(200);
@@ -58,10 +58,10 @@ fn run(options: &Options) -> Result<Ending> {
         let bar = progress_bar(&plan);
         let run = run_number(index as u32);
         let clock = RealClock::new(stop.clone());
-        let mut told = Told::default();
+        let mut progress_report = ProgressReport::default();
         let watch = |progress: RunProgress| {
             if bar.is_hidden() {
-                told.tell(&progress);
+                progress_report.update(&progress);
             }
             show(&bar, &plan, &progress, stop.requests() > 0);
         };
@@ -90,11 +90,11 @@ fn run(options: &Options) -> Result<Ending> {
             } else {
                 String::new()
             };
-            say(&format!("{head}{}\n", row(&outcome)))?;
+            print_text(&format!("{head}{}\n", row(&outcome)))?;
         }
         // Skip this after a run with a dead target, since every message could wait for a timeout.
         if index == 0 && !options.json && stop.requests() == 0 && outcome.is_clean() {
-            say(&unloaded(&plan, size, &mut lab, &stop))?;
+            print_text(&unloaded(&plan, size, &mut lab, &stop))?;
         }
         outcomes.push(outcome);
         if stop.requests() > 0 {
@@ -155,22 +155,22 @@ fn conclude(options: &Options, plan: &Plan, outcomes: &[RateResult]) -> Result<(
             several => Results::Several(several),
         };
         let text = serde_json::to_string_pretty(&results).into_diagnostic()?;
-        return say(&format!("{text}\n"));
+        return print_text(&format!("{text}\n"));
     }
     for outcome in outcomes {
         if outcomes.len() > 1 {
-            say(&format!("# {} bytes\n", outcome.size))?;
+            print_text(&format!("# {} bytes\n", outcome.size))?;
         }
-        say(&format!("{}\n", verdict(outcome)))?;
+        print_text(&format!("{}\n", verdict(outcome)))?;
         if let Some(line) = standstills(&outcome.fates) {
-            output::complain(&line);
+            output::print_error(&line);
         }
     }
     Ok(())
 }
 
 /// Prints to standard output. Ignores a closed reader: the exit status has the verdict.
-fn say(text: &str) -> Result<()> {
+fn print_text(text: &str) -> Result<()> {
     output::print(text).into_diagnostic()
 }
 
@@ -193,29 +193,29 @@ fn progress_bar(plan: &Plan) -> ProgressBar {
 /// Reports the progress of a run if no bar is visible: regularly, or, while it waits, after a
 /// second and then at growing intervals.
 #[derive(Debug, Default)]
-struct Told {
+struct ProgressReport {
     next: Option<Duration>,
     times: u32,
     /// Number of intervals reported.
     intervals: u32,
 }
 
-impl Told {
-    fn tell(&mut self, progress: &RunProgress) {
+impl ProgressReport {
+    fn update(&mut self, progress: &RunProgress) {
         let Some(waits) = progress.waits() else {
             self.next = None;
             if progress.elapsed >= INTERVAL * (self.intervals + 1) {
                 self.intervals = (progress.elapsed.as_secs() / INTERVAL.as_secs()) as u32;
                 let (seconds, words) = (progress.elapsed.as_secs(), words(progress, false));
-                output::complain(&format!("phitwire-msgrate: {seconds} s, {words}"));
+                output::print_error(&format!("phitwire-msgrate: {seconds} s, {words}"));
             }
             return;
         };
-        let next = *self.next.get_or_insert(progress.elapsed + WAIT_UNTOLD);
+        let next = *self.next.get_or_insert(progress.elapsed + FIRST_REPORT);
         if progress.elapsed >= next {
             self.times += 1;
-            self.next = Some(progress.elapsed + WAIT_UNTOLD * 5 * self.times);
-            output::complain(&format!("phitwire-msgrate: {waits}"));
+            self.next = Some(progress.elapsed + FIRST_REPORT * 5 * self.times);
+            output::print_error(&format!("phitwire-msgrate: {waits}"));
         }
     }
 }

@@ -77,13 +77,13 @@ pub fn claim<'a>(
                 }
                 Err(error) if error.is_silent() => silent.push(node),
                 Err(error) => match error.refusal() {
-                    Some(refusal) if tells_who(refusal) => refusals.push((node, refusal.clone())),
+                    Some(refusal) if names_user(refusal) => refusals.push((node, refusal.clone())),
                     _ => return Err(error.into()),
                 },
             }
         }
         if !silent.is_empty() {
-            return Err(ClaimError::Silent(who_is_silent(&silent, lab)));
+            return Err(ClaimError::Silent(silent_nodes(&silent, lab)));
         }
         let waited = clock.now() - begin;
         let passes = |(_, refusal): &(_, Refusal)| waited < limit_of(refusal);
@@ -92,18 +92,18 @@ pub fn claim<'a>(
             [] => return Ok(latest),
             [(_, refusal), ..] if waits => {
                 if !told && waited >= NOTICE_LIMIT {
-                    output::complain(&format!("waiting: {refusal}"));
+                    output::print_error(&format!("waiting: {refusal}"));
                     told = true;
                 }
                 clock.sleep(LOOK_EVERY);
             }
-            _ => return Err(ClaimError::InTheWay(in_the_way(name, &refusals))),
+            _ => return Err(ClaimError::InTheWay(blocking_runs(name, &refusals))),
         }
     }
 }
 
 /// Whether a refusal names another user of the NIC.
-fn tells_who(refusal: &Refusal) -> bool {
+fn names_user(refusal: &Refusal) -> bool {
     matches!(refusal.code, Some(Code::Taken | Code::Busy | Code::Ending))
 }
 
@@ -120,7 +120,7 @@ fn limit_of(refusal: &Refusal) -> Duration {
 }
 
 /// A text that names the silent nodes, and how to wake them.
-pub(super) fn who_is_silent(nodes: &[&str], lab: &mut dyn Lab) -> String {
+pub(super) fn silent_nodes(nodes: &[&str], lab: &mut dyn Lab) -> String {
     let mut text = format!("no answer from {}", nodes.join(", "));
     let stopped = nodes.iter().filter_map(|node| match lab.state(node) {
         ProcessState::Stopped(pid) => Some(pid.to_string()),
@@ -138,7 +138,7 @@ pub(super) fn who_is_silent(nodes: &[&str], lab: &mut dyn Lab) -> String {
 }
 
 /// A text with each reason once, its nodes and a remedy.
-fn in_the_way(lab: &str, refusals: &[(&str, Refusal)]) -> String {
+fn blocking_runs(lab: &str, refusals: &[(&str, Refusal)]) -> String {
     let mut reasons: BTreeMap<String, (&Refusal, Vec<&str>)> = BTreeMap::new();
     for (node, refusal) in refusals {
         let reason = reasons.entry(refusal.text.clone());
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reason_is_told_once_with_all_its_nodes_and_a_remedy() {
+    fn each_reason_is_printed_once_with_its_nodes_and_a_remedy() {
         let taken = refusal(
             Code::Taken,
             "phitwire-msgrate (process 4711) holds this NIC",
@@ -211,14 +211,14 @@ mod tests {
             ("nic3", busy),
         ];
         assert_eq!(
-            in_the_way("demo", &refusals),
+            blocking_runs("demo", &refusals),
             "nic0, nic2: phitwire-msgrate (process 4711) holds this NIC; wait for it, end it (kill \
              4711), or measure other NICs (--from, --to)\nnic1, nic3: traffic run 9, which no \
              client holds, is still in progress; to end it: for n in nic1 nic3; do phitwire ctl \
              --lab demo $n traffic stop; done"
         );
         let run = Some((RunKind::Collective, 9));
-        let text = in_the_way("demo", &[("nic0", refusal(Code::Busy, "x", run))]);
+        let text = blocking_runs("demo", &[("nic0", refusal(Code::Busy, "x", run))]);
         let stop = "phitwire ctl --lab demo $n collective stop";
         assert!(
             text.ends_with(&format!("for n in nic0; do {stop}; {stop}; done")),

@@ -256,7 +256,7 @@ impl Participant<'_> {
                 self.silent = true;
                 return Ok(());
             }
-            Err(error) if error.tells_of_death() => {
+            Err(error) if error.reports_death() => {
                 self.gone = true;
                 self.last.phase = RunPhase::Done;
                 return Ok(());

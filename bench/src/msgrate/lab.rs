@@ -70,7 +70,7 @@ pub enum LabError {
     },
     /// The NIC has no processor number, so nothing can be sent to it.
     #[error("{node} is a NIC without a processor number")]
-    Nameless { node: String },
+    NoNumber { node: String },
 }
 
 impl LabError {
@@ -85,7 +85,7 @@ impl LabError {
 
     /// Whether the error shows that a former participant has died: it does not listen, closed the
     /// connection, or was restarted and does not know the run.
-    pub fn tells_of_death(&self) -> bool {
+    pub fn reports_death(&self) -> bool {
         match self {
             Self::Client { error, .. } => match error {
                 ClientError::Unreachable { .. } => true,
@@ -188,10 +188,10 @@ impl ControlLab {
     }
 
     /// Prints once that `nodes` are skipped.
-    fn say_left_out(&mut self, nodes: &[String], why: &str) {
+    fn print_skipped(&mut self, nodes: &[String], why: &str) {
         let text = format!("skipped, {why}: {}", nodes.join(", "));
         if !nodes.is_empty() && self.said.insert(text.clone()) {
-            output::complain(&text);
+            output::print_error(&text);
         }
     }
 }
@@ -228,9 +228,9 @@ impl Lab for ControlLab {
         if members.is_empty() {
             return Err(LabError::NotRunning(self.name.clone()));
         }
-        self.say_left_out(&dead, "process dead, socket left behind");
-        self.say_left_out(&silent, "process does not answer (is it stopped?)");
-        self.say_left_out(&spare, "spare (see phitwire manage rename)");
+        self.print_skipped(&dead, "process dead, socket left behind");
+        self.print_skipped(&silent, "process does not answer (is it stopped?)");
+        self.print_skipped(&spare, "spare (see phitwire manage rename)");
         self.dead = dead;
         Ok(members)
     }
@@ -315,7 +315,7 @@ fn role(node: &str, info: &NodeInfo) -> Result<Role, LabError> {
         },
         (NodeKind::Nic, None) => {
             let node = node.to_owned();
-            return Err(LabError::Nameless { node });
+            return Err(LabError::NoNumber { node });
         }
     })
 }
@@ -326,7 +326,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn processes_say_what_they_are() {
+    fn process_states_are_read_from_stat() {
         let of = |info| role("x", &serde_json::from_value(info).ok()?).ok();
         let router = json!({"kind": "router", "pid": 7, "group": 3});
         assert_eq!(of(router), Some(Role::Router));
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_says_who_stands_still() {
+    fn process_states_are_read_from_the_kernel() {
         let of = |stat: &str| state_of(7, stat);
         assert_eq!(of("7 (phitwire) S 1 7 7"), ProcessState::Alive);
         assert_eq!(of("7 (a) T (b) T 1 7"), ProcessState::Stopped(7));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
-use phitwire::nic::Ways;
+use phitwire::nic::RoutingMode;
 use phitwire_tools::cli::pages::{OTHER_CALLS, VERSION};
 
 /// Measure the message rate of a running lab, verifying every message.
@@ -219,7 +219,7 @@ impl From<Op> for PairOp {
     }
 }
 
-/// `--routing`; see [`phitwire::nic::Ways`].
+/// `--routing`; see [`phitwire::nic::RoutingMode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RoutingName {
     /// By load alone
@@ -245,7 +245,7 @@ pub enum RoutingName {
     NminHash,
 }
 
-impl From<RoutingName> for Ways {
+impl From<RoutingName> for RoutingMode {
     fn from(name: RoutingName) -> Self {
         match name {
             RoutingName::Adaptive0 => Self::Adaptive0,
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn contradictory_options_are_refused() {
         for words in [
             "",
             "--lab demo --from n0",

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_target_has_acknowledged_is_not_lost() {
+    fn packets_that_a_dead_target_acknowledged_are_not_lost() {
         let mut stale = report();
         (stale.delivered, stale.acknowledged, stale.timed_out) = (400, 990, 10);
         let died = || Ends {
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_rate_came_to_is_told_per_source() {
+    fn achieved_rates_are_reported_per_source() {
         let report = TrafficReport {
             sent: 900,
             acknowledged: 800,

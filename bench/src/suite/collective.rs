@@ -98,7 +98,7 @@ struct Fallen {
 
 impl Fallen {
     /// Why the run failed, if it did.
-    fn tell(&self, failure: Option<&str>) -> Option<String> {
+    fn reason(&self, failure: Option<&str>) -> Option<String> {
         if !self.died.is_empty() {
             return Some(format!(
                 "killed or restarted during the run: {}",
@@ -223,7 +223,7 @@ impl CollectiveSuite {
     }
 
     /// Stops the first `participants` participants after the next operation.
-    fn tell(&self, lab: &mut dyn Lab, participants: usize) {
+    fn stop_all(&self, lab: &mut dyn Lab, participants: usize) {
         for (name, _) in &self.nics[..participants] {
             // Ignore an error: a participant that does not reply does not act.
             let _ = lab.ask(name, &Request::CollectiveStop);
@@ -232,8 +232,8 @@ impl CollectiveSuite {
 
     /// Ends the operation of the first participants, even if others never join.
     fn abort(&self, lab: &mut dyn Lab, participants: usize) {
-        self.tell(lab, participants);
-        self.tell(lab, participants);
+        self.stop_all(lab, participants);
+        self.stop_all(lab, participants);
     }
 
     /// Waits until the run has ended everywhere.
@@ -256,7 +256,7 @@ impl CollectiveSuite {
                 let status = ask(lab, name, &Request::CollectiveStatus);
                 let report: CollectiveReport = match status {
                     Ok(report) => report,
-                    Err(error) if error.tells_of_death() => {
+                    Err(error) if error.reports_death() => {
                         // Give up, since the run cannot finish without a dead participant.
                         fallen.died.push(name.clone());
                         self.abort(lab, self.nics.len());
@@ -288,7 +288,7 @@ impl CollectiveSuite {
                 0 => {}
                 1 if stopped => {}
                 1 => {
-                    self.tell(lab, self.nics.len());
+                    self.stop_all(lab, self.nics.len());
                     stopped = true;
                 }
                 _ => return Err(CollectiveError::Interrupted),
@@ -318,7 +318,7 @@ impl CollectiveSuite {
             wrong: report.wrong,
             failed: report.failed,
             timed_out: report.timed_out,
-            failure: fallen.tell(report.failure.as_deref()),
+            failure: fallen.reason(report.failure.as_deref()),
             clean: fallen.died.is_empty() && report.is_clean() && report.iterations > 0,
         }
     }

@@ -118,7 +118,7 @@ impl Impaired {
 impl Drop for Impaired {
     fn drop(&mut self) {
         if let Err(error) = self.clear() {
-            phitwire_nodes::output::complain(&format!(
+            phitwire_nodes::output::print_error(&format!(
                 "{error}; `impair.sh --lab {} all clear` removes the impairment",
                 self.lab
             ));

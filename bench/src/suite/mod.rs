@@ -40,7 +40,7 @@ impl Ending {
         match done {
             Ok(ending) => ExitCode::from(ending as u8),
             Err(report) => {
-                output::complain(&format!("{report:?}"));
+                output::print_error(&format!("{report:?}"));
                 ExitCode::from(2)
             }
         }

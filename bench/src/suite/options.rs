@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_manual_shows_is_understood() {
+    fn commands_of_the_manual_parse() {
         for words in [
             "latency --lab demo",
             "latency --lab demo --from nic0 --to nic3 --op get --size 8,64,4096 --json",
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn contradictory_options_are_refused() {
         for words in [
             "",
             "latency",

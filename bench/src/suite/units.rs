@@ -229,8 +229,8 @@ impl<'n> UnitSuite<'n> {
         let trees = self.configure(lab)?;
         let measured = self.measure(lab, clock, number);
         if measured.is_err() {
-            self.tell(lab);
-            self.tell(lab);
+            self.stop_all(lab);
+            self.stop_all(lab);
         }
         // Free the units in all routers that reply.
         for &unit in &self.units {
@@ -303,7 +303,7 @@ impl<'n> UnitSuite<'n> {
     }
 
     /// Stops all participants after the next barrier.
-    fn tell(&self, lab: &mut dyn Lab) {
+    fn stop_all(&self, lab: &mut dyn Lab) {
         for &unit in &self.units {
             for (name, _) in &self.nics {
                 // Ignore an error: a participant that does not reply does not act.
@@ -351,7 +351,7 @@ impl<'n> UnitSuite<'n> {
                 0 => {}
                 1 if stopped => {}
                 1 => {
-                    self.tell(lab);
+                    self.stop_all(lab);
                     stopped = true;
                 }
                 _ => return Err(UnitError::Interrupted),
@@ -402,7 +402,7 @@ mod tests {
 
     /// Each eureka is measured with two barriers, and with some time between them.
     #[test]
-    fn the_mean_is_that_of_the_latencies_beside_it() {
+    fn the_mean_matches_the_listed_latencies() {
         let counts = |all: &[u64]| LatencyCounts {
             buckets: all.iter().map(|ns| (*ns, 1)).collect(),
             max_ns: all.iter().copied().max().unwrap_or(0),

@@ -112,7 +112,7 @@ fn tables_are_printed_for_people_and_programs() {
 }
 
 #[test]
-fn a_description_takes_tables_from_a_file_beside_it() {
+fn a_description_reads_tables_from_a_referenced_file() {
     let dir = ring();
     let path = dir.path();
     with_tables(path, "given.toml", "tables.toml");

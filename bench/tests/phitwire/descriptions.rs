@@ -138,7 +138,7 @@ fn a_description_may_have_so_many_bytes_and_not_one_more() {
 }
 
 #[test]
-fn what_is_no_file_is_not_read() {
+fn only_regular_files_are_read() {
     let scratch = Scratch::new();
     let (pipe, directory) = (scratch.path("pipe"), scratch.path(""));
     let made = Command::new("mkfifo").arg(&pipe).status();
@@ -227,7 +227,7 @@ fn bytes_that_are_no_text_are_placed() {
 }
 
 #[test]
-fn fifty_mistakes_are_told_and_the_others_counted() {
+fn fifty_mistakes_are_listed_and_the_others_counted() {
     let scratch = Scratch::new();
     for (count, more) in [(50, None), (51, Some(1)), (200_000, Some(199_950))] {
         // The name is valid; the three missing sections are one mistake each.
@@ -403,7 +403,7 @@ fn numbers_of_arguments_are_refused_by_their_limits() {
 }
 
 #[test]
-fn a_reader_who_feeds_us_slowly_is_waited_for() {
+fn slow_input_is_read_to_its_end() {
     let mut child = phitwire(&["topology", "check", "-"])
         .stdin(Stdio::piped())
         .spawn()

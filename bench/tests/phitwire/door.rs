@@ -133,7 +133,7 @@ fn the_examples_run_through_the_network() {
 }
 
 #[test]
-fn what_is_refused_says_why_and_a_dead_network_interface_is_noticed() {
+fn refusals_give_reasons_and_a_dead_nic_is_noticed() {
     let mut pair = Pair::new();
     let mut a = pair.attach("nic0", JOB);
     let mut b = pair.attach("nic1", JOB);
@@ -323,7 +323,7 @@ fn hostile(rng: &mut Rng, entry: &mut [u8; COMMAND_BYTES]) {
             from: part,
         },
         6 => Request::Receive { into: part },
-        7 => Request::TakeBack,
+        7 => Request::CancelReceive,
         8 => Request::Register {
             part,
             access: Access::ALL,
@@ -495,7 +495,7 @@ fn join(nic: &mut Nic, op: Reduction, word: u64) {
 }
 
 #[test]
-fn programs_reduce_together_and_are_told_who_has_left() {
+fn reductions_name_the_program_that_left() {
     let pair = Pair::new();
     let mut a = pair.attach("nic0", JOB);
     for epoch in 1..=10 {
@@ -530,7 +530,7 @@ fn programs_reduce_together_and_are_told_who_has_left() {
 /// A restarted NIC sends no requests for up to two seconds, which must not count towards any
 /// timeout.
 #[test]
-fn who_may_join_may_be_heard() {
+fn a_set_up_ends_only_once_the_nic_may_send() {
     let pair = Pair::new();
     let [mut other, mut a] = [0, 1].map(|_| pair.attach("nic0", JOB));
     let far = Remote {
@@ -547,7 +547,7 @@ fn who_may_join_may_be_heard() {
 }
 
 #[test]
-fn rubbish_in_rings_harms_nobody_else() {
+fn garbage_in_rings_harms_no_other_program() {
     let pair = Pair::new();
     let honest = Honest::start(&pair);
     let before = honest.held(&pair, "nic0");
@@ -578,7 +578,7 @@ fn rubbish_in_rings_harms_nobody_else() {
 }
 
 #[test]
-fn who_keeps_descriptors_or_says_nothing_keeps_nobody_waiting() {
+fn kept_descriptors_and_silent_connections_delay_no_other_program() {
     let pair = Pair::new();
     let honest = Honest::start(&pair);
     let before = honest.held(&pair, "nic0");

@@ -86,7 +86,7 @@ fn refused(commands: &[&str], file: &Path, out: &Path, wanted: &str) {
 }
 
 #[test]
-fn what_is_no_file_and_what_is_too_large_is_refused_by_every_command() {
+fn every_command_refuses_non_files_and_oversized_files() {
     let scratch = tempfile::tempdir().expect("a folder");
     let path = |name: &str| scratch.path().join(name);
     let out = path("out.html");

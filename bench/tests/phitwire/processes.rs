@@ -61,7 +61,7 @@ fn is_empty(path: &Path) -> bool {
 }
 
 #[test]
-fn a_process_keeps_its_place_until_it_dies_and_leaves_nothing_behind() {
+fn a_running_node_excludes_another_until_it_dies_and_leaves_nothing() {
     let mut lab = lab();
     let node = nodes(&lab).remove(0);
     lab.start(&node);
@@ -99,7 +99,7 @@ fn a_process_keeps_its_place_until_it_dies_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn every_command_answers_and_every_refusal_says_why() {
+fn every_command_answers_and_every_refusal_gives_a_reason() {
     let mut lab = lab();
     let nodes = nodes(&lab);
     let (router, nic) = (nodes[0].clone(), nodes[1].clone());
@@ -155,7 +155,7 @@ fn every_command_answers_and_every_refusal_says_why() {
 }
 
 #[test]
-fn waiting_for_a_link_without_a_peer_says_which_and_why() {
+fn waiting_for_a_link_without_a_peer_names_it_and_the_reason() {
     let mut lab = lab();
     let nodes = nodes(&lab);
     lab.start(&nodes[0]);
@@ -167,7 +167,7 @@ fn waiting_for_a_link_without_a_peer_says_which_and_why() {
 }
 
 #[test]
-fn what_cannot_run_says_what_to_do() {
+fn failed_starts_print_a_remedy() {
     let lab = lab();
     let node = nodes(&lab).remove(0);
     let (code, text) = refused(lab.run_command("nobody", ""));

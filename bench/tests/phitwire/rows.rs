@@ -59,7 +59,7 @@ fn rows_of_compared_modes_run_again() {
 }
 
 #[test]
-fn files_say_what_was_run_and_rows_run_again() {
+fn files_record_the_command_and_rows_can_be_rerun() {
     let words = "r1-32 --load 0.2 --seeds 2 --warmup 100 --measure 400 --message-bytes 8 \
                  --request-reply --process on-off --participants 6";
     let all = table(words);

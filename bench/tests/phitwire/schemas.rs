@@ -44,7 +44,7 @@ fn as_schema(name: &str, words: &str) {
 }
 
 #[test]
-fn outputs_are_as_their_schemas_say() {
+fn outputs_match_their_schemas() {
     let short = "--warmup 100 --measure 200 --json";
     for words in [
         "r1-32 --load 0.2",

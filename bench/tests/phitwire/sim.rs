@@ -140,7 +140,7 @@ fn a_sweep_is_an_array_and_a_drawing() {
 }
 
 #[test]
-fn what_was_measured_is_drawn_again_without_simulating() {
+fn measured_results_are_redrawn_without_simulating() {
     let scratch = tempfile::tempdir().expect("a scratch directory");
     let file = |name: &str| scratch.path().join(name);
     let (table, plot, again) = (file("curve.csv"), file("curve.svg"), file("again.svg"));
@@ -243,7 +243,7 @@ fn a_drawing_goes_to_a_file_of_its_kind_or_a_pipe() {
 }
 
 #[test]
-fn short_windows_do_not_say_steady() {
+fn short_windows_are_not_called_steady() {
     // In the long run minimal saturates between 0.15 and 0.16, Valiant between 0.26 and 0.28.
     for (mode, load) in [("minimal", "0.17"), ("valiant", "0.28")] {
         let words = format!(
@@ -367,7 +367,7 @@ fn latencies_are_written_for_hdrhistogram() {
 }
 
 #[test]
-fn options_of_a_machine_are_said_and_compared() {
+fn machine_options_are_printed_and_compared() {
     let words = "--warmup 100 --measure 500 --json";
     let one = json(&format!("quickstart --link-cycles 7 --grain flit {words}"));
     assert_eq!(one["link_cycles"], 7);
@@ -384,7 +384,7 @@ fn options_of_a_machine_are_said_and_compared() {
 }
 
 #[test]
-fn encoded_links_say_what_they_had_to_do() {
+fn encoded_links_report_their_frames() {
     let words = "quickstart --links encoded --load 0.1 --warmup 500 --measure 3000 --json";
     let one = json(&format!("{words} --threads 1"));
     assert!(one["encoded_links"]["frames_sent"].as_u64() > Some(1_000));
@@ -394,7 +394,7 @@ fn encoded_links_say_what_they_had_to_do() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn impossible_options_are_reported() {
     for (words, reason) in [
         ("nowhere", "neither a file nor the name"),
         ("yarc-64 --netem loss", "percentage"),
@@ -525,7 +525,7 @@ fn a_sweep_ends_with_the_best_of_each_mode() {
 }
 
 #[test]
-fn faults_that_cannot_be_are_refused_and_late_ones_told() {
+fn impossible_faults_are_refused_and_late_ones_reported() {
     let broken = |fault: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_phitwire"));
         command.args("sim quickstart --warmup 100 --measure 500 --fault".split(' '));
@@ -602,7 +602,7 @@ fn first_line(stream: impl Read + Send + 'static) -> Option<String> {
 }
 
 #[test]
-fn a_reader_who_leaves_ends_it_quietly_and_at_once() {
+fn a_closed_pipe_ends_the_run_quietly_and_at_once() {
     let mut child = endless().stdout(Stdio::piped()).spawn().expect("it runs");
     let heading = first_line(child.stdout.take().expect("a pipe"));
     assert!(heading.is_some_and(|line| line.contains("latency")));
@@ -625,7 +625,7 @@ fn a_reader_who_leaves_ends_it_quietly_and_at_once() {
 }
 
 #[test]
-fn what_takes_long_says_how_far_it_is_where_there_is_no_terminal() {
+fn long_runs_print_progress_without_a_terminal() {
     let mut child = endless().stdout(Stdio::null()).spawn().expect("it runs");
     let line = first_line(child.stderr.take().expect("a pipe"));
     child.kill().expect("a child");

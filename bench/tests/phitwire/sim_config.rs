@@ -182,7 +182,7 @@ fn a_word_that_only_another_machine_has_is_refused_from_a_file_too() {
 }
 
 #[test]
-fn what_conflicts_between_file_and_command_line_is_refused() {
+fn conflicts_between_file_and_command_line_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = written(folder.path(), "load = 0.3");
     let output = sim(&format!("aries-pair --op put --config {}", file.display()));

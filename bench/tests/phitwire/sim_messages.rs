@@ -95,7 +95,7 @@ fn collective_operations_take_longer_among_more() {
 }
 
 #[test]
-fn what_a_machine_lacks_is_refused_with_what_it_has() {
+fn unsupported_operations_are_refused_with_the_supported_ones() {
     for (words, told) in [
         ("pair --op amo", "available: put, get"),
         ("pair --op allreduce", "available: put, get"),

@@ -17,7 +17,7 @@ pub type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 /// How long a program waits for an expected completion.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// First name of the receives of `tell_all`.
+/// First name of the receives of `all_gather`.
 const LISTEN: u64 = 1 << 40;
 
 /// One of the programs of the job.
@@ -29,9 +29,9 @@ pub struct Program {
     pub all: Vec<(u16, u8)>,
     kept: VecDeque<Completion>,
     names: u64,
-    /// Rounds of `tell_all` so far; words received: round, rank, word.
+    /// Rounds of `all_gather` so far; words received: round, rank, word.
     round: u64,
-    told: Vec<[u64; 3]>,
+    inbox: Vec<[u64; 3]>,
     board: Arc<Board>,
 }
 
@@ -84,7 +84,7 @@ fn run_and(
         kept: VecDeque::new(),
         names: 0,
         round: 0,
-        told: Vec::new(),
+        inbox: Vec::new(),
         board: board.clone(),
     });
     let (told, outcomes) = std::sync::mpsc::channel();
@@ -208,7 +208,7 @@ impl Program {
     /// Exchanges a word with all others and returns every program's word, by rank. Uses 64 bytes of
     /// data for each program from `at` on, which must be the same in all calls. Its receives stay
     /// posted, so the program cannot receive other messages.
-    pub fn tell_all(&mut self, at: u64, word: u64) -> Outcome<Vec<u64>> {
+    pub fn all_gather(&mut self, at: u64, word: u64) -> Outcome<Vec<u64>> {
         let part = |rank: usize| Local {
             offset: at + rank as u64 * 64,
             bytes: 64,
@@ -234,7 +234,7 @@ impl Program {
         }
         // Keep words of the next round, which fast programs may already send.
         let round = self.round;
-        while self.told.iter().filter(|told| told[0] == round).count() < others.len() {
+        while self.inbox.iter().filter(|told| told[0] == round).count() < others.len() {
             let name = self.until(|completion| match *completion {
                 Completion::Received { name, status, .. } if name >= LISTEN => {
                     (status == Status::Done).then_some(name)
@@ -244,7 +244,7 @@ impl Program {
             let part = part((name - LISTEN) as usize);
             let mut message = [[0; 8]; 3];
             self.nic.read(part.offset, message.as_flattened_mut())?;
-            self.told.push(message.map(u64::from_le_bytes));
+            self.inbox.push(message.map(u64::from_le_bytes));
             self.nic.receive(name, part)?;
         }
         for name in sends {
@@ -252,7 +252,7 @@ impl Program {
         }
         let mut words = vec![None; self.all.len()];
         words[self.rank] = Some(word);
-        for [_, rank, word] in self.told.extract_if(.., |told| told[0] == round) {
+        for [_, rank, word] in self.inbox.extract_if(.., |told| told[0] == round) {
             *words
                 .get_mut(rank as usize)
                 .ok_or("a message from an unknown rank")? = Some(word);

@@ -273,7 +273,7 @@ impl From<Completion> for PhwCompletion {
                 bytes,
                 ..of(PhwKind::Received)
             },
-            Completion::Landed {
+            Completion::PutEvent {
                 processor,
                 handle,
                 offset,
@@ -285,7 +285,7 @@ impl From<Completion> for PhwCompletion {
                 bytes,
                 ..of(PhwKind::Landed)
             },
-            Completion::Told {
+            Completion::BlockEvent {
                 processor,
                 handle,
                 word,

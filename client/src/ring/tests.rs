@@ -128,7 +128,7 @@ fn a_command_stays_until_it_is_taken() {
 
 #[test]
 #[should_panic = "no entry to take"]
-fn what_is_not_there_is_not_taken() {
+fn taking_from_an_empty_ring_panics() {
     pair().1.taken();
 }
 
@@ -169,7 +169,7 @@ fn a_full_ring_of_commands_takes_more_when_some_were_taken() {
 }
 
 #[test]
-fn no_more_is_under_way_than_completions_fit() {
+fn outstanding_commands_fit_into_the_completion_ring() {
     let (mut client, mut nic) = pair();
     let mut post_all = |command: &Command<'_>, nic: &mut NicEnd| {
         let mut posted = 0;
@@ -213,7 +213,7 @@ fn no_more_is_under_way_than_completions_fit() {
 fn a_receive_taken_back_has_ended() {
     let take_back = |name| Command {
         name,
-        request: Request::TakeBack,
+        request: Request::CancelReceive,
     };
     let (mut client, mut nic) = pair();
     // The second take-back is too late, since its receive has a message. Names have 48 bits.
@@ -230,7 +230,7 @@ fn a_receive_taken_back_has_ended() {
         processor: 3,
         bytes: 64,
     };
-    let told = Completion::Told {
+    let told = Completion::BlockEvent {
         processor: 3,
         handle: 1,
         word: 1,

@@ -372,7 +372,7 @@ impl Nics {
                 }
                 Err(status) => Err(status),
             },
-            Request::TakeBack => {
+            Request::CancelReceive => {
                 let receives = &mut self.programs[at].receives;
                 let found = receives.iter().position(|receive| receive.0 == name);
                 Ok(u64::from(found.and_then(|n| receives.remove(n)).is_some()))
@@ -490,7 +490,7 @@ impl Nics {
         Ok((domain.program, domain.part.offset + remote.offset))
     }
 
-    fn tell(&mut self, at: usize, completion: &Completion) {
+    fn push_completion(&mut self, at: usize, completion: &Completion) {
         let program = &mut self.programs[at];
         let reserved = program.receives.len() as u64 + program.sending + 1;
         let room = program.end.room().expect("the client is right");
@@ -516,14 +516,14 @@ impl Nics {
             } => {
                 let place = self.there(at, to, data.len() as u64, |access| access.put)?;
                 self.store(place, data)?;
-                let landed = Completion::Landed {
+                let landed = Completion::PutEvent {
                     processor,
                     handle: to.handle,
                     offset: to.offset,
                     bytes: data.len() as u64,
                 };
                 if event {
-                    self.tell(place.0, &landed);
+                    self.push_completion(place.0, &landed);
                 }
             }
             Request::BlockPut {
@@ -531,13 +531,13 @@ impl Nics {
             } => {
                 let place = self.there(at, to, from.bytes, |access| access.put)?;
                 self.store(place, &self.copy(at, from)?)?;
-                let told = |word| Completion::Told {
+                let told = |word| Completion::BlockEvent {
                     processor,
                     handle: to.handle,
                     word,
                 };
                 if let Some(word) = event {
-                    self.tell(place.0, &told(word));
+                    self.push_completion(place.0, &told(word));
                 }
             }
             Request::Get { from, into, .. } | Request::BlockGet { from, into, .. } => {

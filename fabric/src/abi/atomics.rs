@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use super::domains::elements_of;
-use super::endpoints::{Told, outgoing};
+use super::endpoints::{CompletionContext, outgoing};
 use super::messages::Again;
 use super::objects::{answer, answer_int, with_endpoint};
 use super::*;
@@ -44,7 +44,7 @@ struct Call {
     far: Far,
     datatype: c_int,
     op: c_int,
-    told: Told,
+    reporting: CompletionContext,
 }
 
 /// # Safety
@@ -69,7 +69,7 @@ unsafe fn change(ep: *mut c_void, call: Call) -> isize {
             };
             let what = flags_of(FI_ATOMIC, call.form != Form::Write);
             with_endpoint(ep, |endpoint, shared| {
-                let op = outgoing(endpoint, (what, 0), call.told, bytes)?;
+                let op = outgoing(endpoint, (what, 0), call.reporting, bytes)?;
                 endpoint.atomic(shared, call.far, change, memory, op)?;
                 Ok(0)
             })
@@ -113,7 +113,7 @@ unsafe fn of_message(msg: *const MsgAtomic, form: Form, flags: u64) -> Result<Ca
             far: far(msg.addr, iov.addr, iov.key),
             datatype: msg.datatype,
             op: msg.op,
-            told: Some((msg.context, Some(flags))),
+            reporting: Some((msg.context, Some(flags))),
         })
     }
 }
@@ -139,7 +139,7 @@ unsafe extern "C" fn write(
         far: far(to, address, key),
         datatype,
         op,
-        told: Some((context, None)),
+        reporting: Some((context, None)),
     };
     // SAFETY: the caller upholds libfabric's contract; here and below.
     unsafe { change(ep, call) }
@@ -168,7 +168,7 @@ unsafe extern "C" fn writev(
             far: far(to, address, key),
             datatype,
             op,
-            told: Some((context, None)),
+            reporting: Some((context, None)),
         };
         change(ep, call)
     }
@@ -203,7 +203,7 @@ unsafe extern "C" fn inject(
         far: far(to, address, key),
         datatype,
         op,
-        told: None,
+        reporting: None,
     };
     // SAFETY: see `write`.
     unsafe { change(ep, call) }
@@ -232,7 +232,7 @@ unsafe extern "C" fn readwrite(
         far: far(to, address, key),
         datatype,
         op,
-        told: Some((context, None)),
+        reporting: Some((context, None)),
     };
     // SAFETY: see `write`.
     unsafe { change(ep, call) }
@@ -264,7 +264,7 @@ unsafe extern "C" fn readwritev(
             far: far(to, address, key),
             datatype,
             op,
-            told: Some((context, None)),
+            reporting: Some((context, None)),
         };
         change(ep, call)
     }
@@ -315,7 +315,7 @@ unsafe extern "C" fn compwrite(
         far: far(to, address, key),
         datatype,
         op,
-        told: Some((context, None)),
+        reporting: Some((context, None)),
     };
     // SAFETY: see `write`.
     unsafe { change(ep, call) }
@@ -350,7 +350,7 @@ unsafe extern "C" fn compwritev(
             far: far(to, address, key),
             datatype,
             op,
-            told: Some((context, None)),
+            reporting: Some((context, None)),
         };
         change(ep, call)
     }

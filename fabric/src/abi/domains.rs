@@ -10,13 +10,13 @@ use super::objects::{
 };
 use super::refusals::{REMOTE, no_remote_counters, refuse};
 use super::*;
+use crate::attach_target::AttachTarget;
 use crate::domain::Domain;
 use crate::driver::Driver;
 use crate::engine::access::MOST_ELEMENT_BYTES;
 use crate::engine::elements::{Form, is_valid, size_of_type};
 use crate::engine::shared::{Open, Region};
 use crate::memory::Bytes;
-use crate::place::Place;
 use crate::progress::Progress;
 
 const FI_ENOKEY: i32 = 266;
@@ -59,7 +59,8 @@ pub unsafe extern "C" fn open(
     answer_int(|| {
         // SAFETY: the caller passes a valid pointer for the result, or null.
         unsafe { put(out, std::ptr::null_mut())? };
-        let place = Place::of_environment().map_err(|error| no_place(&error, libc::ENODEV))?;
+        let place =
+            AttachTarget::of_environment().map_err(|error| no_place(&error, libc::ENODEV))?;
         // SAFETY: the program passes an `fi_info` that libfabric made.
         let attr = unsafe { info.as_ref().and_then(|info| info.domain_attr.as_ref()) };
         let mode = attr.map_or(0, |attr| attr.mr_mode);

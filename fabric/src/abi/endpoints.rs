@@ -10,11 +10,11 @@ use super::objects::{
 };
 use super::refusals::{REMOTE, check_flags, no_remote_counters};
 use super::*;
+use crate::attach_target;
 use crate::driver::{self, Driver};
 use crate::engine::endpoint::Endpoint;
 use crate::engine::shared::Op;
 use crate::engine::wire::Address;
-use crate::place;
 
 static OPS: Ops<6> = base(close as Table, bind as Table, control as Table);
 static CALLS: Ops<7> = Ops::new([
@@ -51,14 +51,14 @@ pub unsafe extern "C" fn open(
             (DomainObject::of(domain, FI_CLASS_DOMAIN)?, given(info)?)
         };
         let own = &object.own;
-        let place = own.place.beside(driver::attached());
+        let place = own.place.for_another_endpoint(driver::attached());
         let mut driver = Driver::attach(&place).map_err(|error| {
             eprintln!("phitwire: {error}");
             libc::ENODEV
         })?;
         let endpoint = &mut driver.endpoint;
         endpoint.caps = info.caps;
-        if let Some(patience) = place::patience() {
+        if let Some(patience) = attach_target::patience() {
             endpoint.wait_for(patience);
         }
         // SAFETY: as above.
@@ -282,7 +282,7 @@ pub fn op(
 
 /// How a call reports its operation: the context, and the flags as in [`op`]. `None` means that the
 /// operation is injected and its success is not reported.
-pub type Told = Option<(*mut c_void, Option<u64>)>;
+pub type CompletionContext = Option<(*mut c_void, Option<u64>)>;
 
 /// Like [`op`], for an operation that sends `len` bytes.
 ///
@@ -291,16 +291,16 @@ pub type Told = Option<(*mut c_void, Option<u64>)>;
 pub fn outgoing(
     endpoint: &Endpoint,
     (what, tag): (u64, u64),
-    told: Told,
+    reporting: CompletionContext,
     len: usize,
 ) -> Result<Op, i32> {
-    let flags = told.map_or(FI_INJECT, |(_, flags)| {
+    let flags = reporting.map_or(FI_INJECT, |(_, flags)| {
         flags.unwrap_or(endpoint.op_flags[0])
     });
     if flags & FI_INJECT != 0 && len > info::MOST_INJECT {
         return Err(libc::EMSGSIZE);
     }
-    match told {
+    match reporting {
         Some((context, flags)) => op(endpoint, context, what, flags, tag),
         None => Ok(Op {
             context: 0,

@@ -9,11 +9,11 @@ use super::info::{
 };
 use super::refusals::{check_flags, has};
 use super::*;
+use crate::attach_target::AttachTarget;
 use crate::domain::MOST_ENDPOINTS;
 use crate::engine::endpoint::MOST_OPERATIONS;
 use crate::engine::shared::MOST_OBJECTS;
 use crate::engine::wire::Address;
-use crate::place::Place;
 
 /// The version that split `mr_mode` into separate bits.
 pub const FI_VERSION_1_5: u32 = (1 << 16) | 5;
@@ -161,7 +161,9 @@ unsafe fn is_null_or(text: *const c_char, wanted: &CStr) -> bool {
 }
 
 fn domain_name() -> CString {
-    let name = Place::of_environment().ok().map(|place| place.name());
+    let name = AttachTarget::of_environment()
+        .ok()
+        .map(|place| place.name());
     CString::new(name.unwrap_or_default()).unwrap_or_default()
 }
 

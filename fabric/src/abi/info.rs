@@ -4,12 +4,12 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 use super::objects::{NONE, Object, answer_int, base, bind_nothing, fid, put, table};
 use super::*;
+use crate::attach_target::AttachTarget;
 use crate::domain::MOST_ENDPOINTS;
 use crate::engine::access::MOST_ELEMENT_BYTES;
 use crate::engine::endpoint::MOST_OPERATIONS;
 use crate::engine::shared::MOST_OBJECTS;
 use crate::engine::wire::{Address, MOST_EAGER};
-use crate::place::Place;
 
 const FI_ENODATA: i32 = libc::ENODATA;
 pub const CAPS: u64 = FI_MSG
@@ -112,7 +112,7 @@ unsafe extern "C" fn getinfo(
         {
             return Err(FI_ENODATA);
         }
-        let place = Place::of_environment().map_err(|error| no_place(&error, FI_ENODATA))?;
+        let place = AttachTarget::of_environment().map_err(|error| no_place(&error, FI_ENODATA))?;
         // SAFETY: as above.
         let info = unsafe { describe(hints, &place, version) }?;
         // SAFETY: `info` is new, and the node is null or a string.
@@ -145,7 +145,7 @@ unsafe fn named(node: *const c_char) -> Option<[u8; Address::BYTES]> {
 }
 
 /// Sets the source address and, if one is given, the destination address. Addresses in the call
-/// take precedence over those in the hints; the source defaults to that of `place`.
+/// take precedence over those in the hints; the source defaults to that of `attach_target`.
 ///
 /// # Safety
 /// `info` was allocated by libfabric, and the hints' addresses are as long as they state.
@@ -153,7 +153,7 @@ unsafe fn set_addresses(
     info: &mut Info,
     hints: Option<&Info>,
     named: Option<[u8; Address::BYTES]>,
-    (flags, place): (u64, &Place),
+    (flags, place): (u64, &AttachTarget),
 ) {
     let hinted = |of: fn(&Info) -> (*mut c_void, usize)| {
         let (at, len) = of(hints?);
@@ -175,7 +175,11 @@ unsafe fn set_addresses(
 
 /// # Safety
 /// The attributes of the hints are null or valid.
-unsafe fn describe(hints: Option<&Info>, place: &Place, version: u32) -> Result<*mut Info, i32> {
+unsafe fn describe(
+    hints: Option<&Info>,
+    place: &AttachTarget,
+    version: u32,
+) -> Result<*mut Info, i32> {
     let info = library::new_info().ok_or(libc::ENOMEM)?;
     let asked = hints.map_or(0, |hints| hints.caps);
     let caps = match asked {

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use super::endpoints::{Told, op, outgoing};
+use super::endpoints::{CompletionContext, op, outgoing};
 use super::objects::{EndpointObject, answer, progress, with_endpoint};
 use super::*;
 use crate::engine::endpoint::Endpoint;
@@ -104,12 +104,18 @@ unsafe extern "C" fn recvmsg(ep: *mut c_void, msg: *const Msg, flags: u64) -> is
 
 /// # Safety
 /// `ep` is an endpoint.
-unsafe fn transmit(ep: *mut c_void, from: Pieces, to: u64, data: Option<u64>, told: Told) -> isize {
+unsafe fn transmit(
+    ep: *mut c_void,
+    from: Pieces,
+    to: u64,
+    data: Option<u64>,
+    reporting: CompletionContext,
+) -> isize {
     // SAFETY: guaranteed by the caller.
     unsafe {
         answer(|| {
             with_endpoint(ep, |endpoint, shared| {
-                let op = outgoing(endpoint, (SENT, 0), told, from.len())?;
+                let op = outgoing(endpoint, (SENT, 0), reporting, from.len())?;
                 endpoint.send(shared, to, from, (None, data), op)?;
                 Ok(0)
             })

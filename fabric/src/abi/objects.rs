@@ -8,11 +8,11 @@ use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::{FI_CLASS_CNTR, FI_CLASS_EP, Fid, Ops, Table};
+use crate::attach_target::AttachTarget;
 use crate::domain::{Awaited, Domain, State};
 use crate::driver::Driver;
 use crate::engine::endpoint::Endpoint;
 use crate::engine::shared::{self, Shared};
-use crate::place::Place;
 use crate::progress::Progress;
 use crate::wait::WaitObject;
 
@@ -138,7 +138,7 @@ pub unsafe fn room_of(len: *mut usize, bytes: usize) -> Result<usize, i32> {
 /// Our part of a domain.
 pub struct DomainOwn {
     pub domain: Arc<Domain>,
-    pub place: Place,
+    pub place: AttachTarget,
     /// Addresses in registered memory are the program's virtual ones; the provider assigns keys.
     pub is_virtual: bool,
     pub gives_keys: bool,

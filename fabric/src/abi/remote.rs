@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use super::endpoints::{Told, op, outgoing};
+use super::endpoints::{CompletionContext, op, outgoing};
 use super::messages::Again;
 use super::objects::{answer, with_endpoint};
 use super::*;
@@ -45,13 +45,19 @@ unsafe fn get(
 
 /// # Safety
 /// `ep` is an endpoint.
-unsafe fn put(ep: *mut c_void, from: Pieces, far: Far, data: Option<u64>, told: Told) -> isize {
+unsafe fn put(
+    ep: *mut c_void,
+    from: Pieces,
+    far: Far,
+    data: Option<u64>,
+    reporting: CompletionContext,
+) -> isize {
     // SAFETY: guaranteed by the caller.
     unsafe {
         answer(|| {
             with_endpoint(ep, |endpoint, shared| {
                 let what = flags_of(FI_RMA, false);
-                let op = outgoing(endpoint, (what, 0), told, from.len())?;
+                let op = outgoing(endpoint, (what, 0), reporting, from.len())?;
                 endpoint.write(shared, far, from, data, op)?;
                 Ok(0)
             })

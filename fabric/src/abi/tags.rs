@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use super::endpoints::{Told, op, outgoing};
+use super::endpoints::{CompletionContext, op, outgoing};
 use super::messages::{Again, from_of};
 use super::objects::{EndpointObject, answer, with_endpoint};
 use super::*;
@@ -118,13 +118,13 @@ unsafe fn transmit(
     from: Pieces,
     to: u64,
     (tag, data): (u64, Option<u64>),
-    told: Told,
+    reporting: CompletionContext,
 ) -> isize {
     // SAFETY: guaranteed by the caller.
     unsafe {
         answer(|| {
             with_endpoint(ep, |endpoint, shared| {
-                let op = outgoing(endpoint, (SENT, tag), told, from.len())?;
+                let op = outgoing(endpoint, (SENT, tag), reporting, from.len())?;
                 endpoint.send(shared, to, from, (Some(tag), data), op)?;
                 Ok(0)
             })
@@ -173,8 +173,8 @@ unsafe extern "C" fn sendmsg(ep: *mut c_void, msg: *const MsgTagged, flags: u64)
         };
         let from = pieces::of_iov(msg.msg_iov, msg.iov_count);
         let data = (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data);
-        let told = Some((msg.context, Some(flags)));
-        transmit(ep, from, msg.addr, (msg.tag, data), told)
+        let reporting = Some((msg.context, Some(flags)));
+        transmit(ep, from, msg.addr, (msg.tag, data), reporting)
     }
 }
 

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::objects::{DomainOwn, Object, Part, PartObject, Wait, fid, table, until};
 use super::*;
+use crate::attach_target::AttachTarget;
 use crate::domain::{Awaited, Domain};
 use crate::engine::elements::Form;
 use crate::engine::slots::RECEIVES;
 use crate::fake::Fake;
-use crate::place::Place;
 
 /// A generous limit for what should happen immediately.
 const SOON: Duration = Duration::from_secs(20);
@@ -97,7 +97,7 @@ impl Program {
     fn new() -> Self {
         static OPS: Ops<6> = Ops::new([null(); 6]);
         let fake = Fake::start(1);
-        let place = Place {
+        let place = AttachTarget {
             door: fake.doors[0].clone(),
             job: 7,
             reach: false,
@@ -486,7 +486,7 @@ fn objects_of_other_providers_are_refused() {
 }
 
 #[test]
-fn what_others_are_bound_to_stays_open() {
+fn objects_with_bindings_stay_open() {
     let program = Program::new();
     program.count_peers();
     let mut bytes = [0; 64];

@@ -6,12 +6,12 @@ use std::time::Instant;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::*;
+use crate::attach_target::AttachTarget;
 use crate::engine::shared::Entry;
 use crate::engine::slots::RECEIVES;
 use crate::engine::tests::program::{self, pattern};
 use crate::fake::Fake;
 use crate::memory::Pieces;
-use crate::place::Place;
 use crate::progress::Progress;
 
 const TAG: u64 = 1;
@@ -30,7 +30,7 @@ const QUEUE: Awaited = Awaited::Queue(0);
 fn two(fake: &Fake) -> [One; 2] {
     let mut addresses = Vec::new();
     let all = [0, 1].map(|at: usize| {
-        let place = Place {
+        let place = AttachTarget {
             door: fake.doors[at].clone(),
             job: 7,
             reach: false,
@@ -254,7 +254,7 @@ fn a_full_domain_watches_no_endpoint_that_it_refuses() {
 
 /// A message to the program itself completes without its NIC.
 #[test]
-fn what_another_thread_completes_wakes() {
+fn completions_by_another_thread_wake_the_waiter() {
     let fake = Fake::start(2);
     let [one, _two] = two(&fake);
     one.receive(1);

@@ -23,7 +23,7 @@ fn all_at(doors: &[PathBuf]) -> Vec<One> {
 
 fn all_with(doors: &[PathBuf], receives: usize) -> Vec<One> {
     let attach = |door: &PathBuf| {
-        let place = Place {
+        let place = AttachTarget {
             door: door.clone(),
             job: 7,
             reach: false,
@@ -155,7 +155,7 @@ fn a_message_to_an_ended_program_fails_at_once() {
 
 /// A live peer that is unreachable for a while receives everything in the end.
 #[test]
-fn who_lives_is_waited_for() {
+fn a_running_peer_is_waited_for() {
     let fake = Fake::start(2);
     let mut all = all_at(&fake.doors);
     fake.silence(1);
@@ -178,7 +178,7 @@ fn who_lives_is_waited_for() {
 
 /// A live peer without receives replies to each probe, so nothing is given up.
 #[test]
-fn who_lives_without_receives_is_waited_for() {
+fn a_running_peer_without_receives_is_waited_for() {
     let fake = Fake::start(1);
     let mut all = with_one_that_receives_nothing(&fake);
     all[0].send(4, 1, pattern(8, 0));
@@ -188,7 +188,7 @@ fn who_lives_without_receives_is_waited_for() {
 }
 
 #[test]
-fn who_says_nothing_has_not_ended() {
+fn a_silent_peer_has_not_ended() {
     let fake = Fake::start(2);
     let mut all = all_at(&fake.doors);
     fake.silence(1);

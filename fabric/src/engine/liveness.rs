@@ -354,14 +354,14 @@ mod tests {
     }
 
     #[test]
-    fn who_never_answers_is_given_up_after_patience() {
+    fn a_peer_that_never_answers_is_given_up_after_the_patience() {
         let (asks, given_up) = asked(100, None);
         assert_eq!(asks, [4, 8, 12, 16, 20]);
         assert_eq!(given_up, Some(LOOKS + ASK_EVERY));
     }
 
     #[test]
-    fn who_answers_slowly_is_never_given_up() {
+    fn a_slow_peer_is_never_given_up() {
         for after in 1..=LOOKS {
             let (asks, given_up) = asked(100_000, Some(after));
             assert_eq!(given_up, None, "answers after {after} looks");

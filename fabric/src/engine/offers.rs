@@ -155,7 +155,7 @@ impl Offers {
                 let head = self.announcement(core, &mut offer);
                 core.actions.push_back(Action::Announce(offer.peer, head));
                 if offer.is_closed {
-                    offer.tell_closed(core);
+                    offer.notify_closed(core);
                 }
                 self.all.insert(id, offer);
             }
@@ -283,7 +283,7 @@ impl Offers {
         for (_, offer) in closed {
             let was_closed = std::mem::replace(&mut offer.is_closed, true);
             if offer.is_announced && !was_closed {
-                offer.tell_closed(core);
+                offer.notify_closed(core);
             }
         }
         self.ranges.close_all(core, Readers::Region(key));
@@ -362,7 +362,7 @@ impl Offers {
 
 impl Offer {
     /// Tells the peer to end the transfer, since no further part will come.
-    fn tell_closed(&self, core: &mut Core) {
+    fn notify_closed(&self, core: &mut Core) {
         let (kind, failed) = (Kind::Part, true);
         let head = Head {
             kind,

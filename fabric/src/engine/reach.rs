@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_be_read_only_is_not_changed() {
+    fn read_only_memory_is_not_writable() {
         let access = |put, get, atomic| Access { put, get, atomic };
         assert_eq!(access_of(FI_REMOTE_READ), access(false, true, false));
         assert_eq!(access_of(FI_REMOTE_WRITE), access(true, false, true));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_say_where_memory_is() {
+    fn keys_locate_memory() {
         for (handle, base, serial) in [
             (1, 64, 0),
             (0xffd, (1 << 48) - 64, 511),

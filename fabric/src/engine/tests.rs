@@ -132,7 +132,7 @@ fn an_end_point_reaches_itself() {
 }
 
 #[test]
-fn what_is_sent_twice_arrives_once() {
+fn duplicated_messages_arrive_once() {
     let mut net = all(2);
     for n in 0..200_usize {
         net.nodes[0].send(1, 9, n, pattern(20, n));
@@ -154,7 +154,7 @@ fn what_is_sent_twice_arrives_once() {
 /// A program may end after its last send, when only half of an acknowledgement to it has arrived.
 /// Its NIC then has no handle for the rest, but its messages are received all the same.
 #[test]
-fn what_was_sent_before_its_program_ended_is_received() {
+fn messages_of_an_ended_program_are_received() {
     let mut net = all(2);
     net.nodes[1].send(0, 9, 1, pattern(20, 1));
     assert_eq!(net.wait(1).context, 1, "it is there, and unread");
@@ -410,7 +410,7 @@ fn memory_is_written_read_and_changed() {
 }
 
 #[test]
-fn who_is_lost_fails_what_waits_for_him() {
+fn a_lost_peer_fails_the_operations_that_wait_for_it() {
     let mut net = all(2);
     let change = Change {
         datatype: 7,

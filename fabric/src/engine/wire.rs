@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_head_is_refused() {
+    fn invalid_heads_are_refused() {
         for (at, value) in [(0, 11), (1, 0x80), (4, 1), (11, 0)] {
             let mut bytes = example().emit();
             bytes[at] = value;

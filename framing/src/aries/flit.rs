@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_tells_hashed_modes_from_those_in_order() {
+    fn ids_distinguish_hashed_from_ordered_modes() {
         for routing in Routing::ALL {
             for hash in 0..Lines::HASHES {
                 let id = match routing.is_hashed() {

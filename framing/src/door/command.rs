@@ -158,7 +158,7 @@ pub enum Request<'a> {
         to: Remote,
         /// The bytes to write.
         data: &'a [u8],
-        /// Whether the target program gets a [`Completion::Landed`](super::Completion::Landed).
+        /// Whether the target program gets a [`Completion::PutEvent`](super::Completion::PutEvent).
         event: bool,
         /// Whether the put stays behind earlier ordered commands to the same processor.
         ordered: bool,
@@ -223,7 +223,7 @@ pub enum Request<'a> {
     },
     /// Cancels the receive with the same name if no message has arrived. On success the receive
     /// ends without a completion of its own.
-    TakeBack,
+    CancelReceive,
     /// Lets programs of the job access a part of the program's data; the completion returns the
     /// handle.
     Register {
@@ -343,7 +343,7 @@ impl<'a> Command<'a> {
                 from: local,
             },
             6 => Request::Receive { into: local },
-            7 => Request::TakeBack,
+            7 => Request::CancelReceive,
             8 => Request::Register {
                 part: local,
                 access: Access::from_bits(code)?,

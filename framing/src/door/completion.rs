@@ -146,7 +146,7 @@ pub enum Completion {
         bytes: u64,
     },
     /// A put with an event is in the program's memory.
-    Landed {
+    PutEvent {
         /// Processor number of the sender.
         processor: u16,
         /// Handle of the registered part.
@@ -157,7 +157,7 @@ pub enum Completion {
         bytes: u64,
     },
     /// A block with an event is in the program's memory.
-    Told {
+    BlockEvent {
         /// Processor number of the sender.
         processor: u16,
         /// Handle of the registered part.
@@ -193,13 +193,13 @@ impl Completion {
                 processor,
                 bytes,
             },
-            2 => Self::Landed {
+            2 => Self::PutEvent {
                 processor,
                 handle,
                 offset,
                 bytes,
             },
-            3 => Self::Told {
+            3 => Self::BlockEvent {
                 processor,
                 handle,
                 word,
@@ -240,7 +240,7 @@ impl Completion {
                 store(entry, 8, name.to_le_bytes());
                 store(entry, 24, bytes.to_le_bytes());
             }
-            Self::Landed {
+            Self::PutEvent {
                 processor,
                 handle,
                 offset,
@@ -252,7 +252,7 @@ impl Completion {
                 store(entry, 24, bytes.to_le_bytes());
                 store(entry, 32, offset.to_le_bytes());
             }
-            Self::Told {
+            Self::BlockEvent {
                 processor,
                 handle,
                 word,

@@ -41,7 +41,7 @@ pub enum Entry {
     /// The NIC cannot share that much memory.
     NoMemory,
     /// The NIC has no number yet, because it is a spare.
-    Nameless,
+    NoNumber,
     /// The message is not a valid hello, or has an unknown version.
     NotUnderstood,
 }
@@ -52,7 +52,7 @@ crate::listed!(Entry {
     MemberTaken = "member_taken",
     KeyTaken = "key_taken",
     NoMemory = "no_memory",
-    Nameless = "nameless",
+    NoNumber = "nameless",
     NotUnderstood = "not_understood",
 });
 

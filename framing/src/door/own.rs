@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_memory_and_the_segment_are_told_apart() {
+    fn own_memory_and_the_segment_are_distinguished() {
         assert_eq!(Local::own(0x7fff_1234, 8).own_address(), Some(0x7fff_1234));
         let segment = Local {
             offset: 64,

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_idle() {
+    fn unreadable_bursts_are_idle() {
         let burst = Burst::parse(&[0xff; Burst::BYTES]);
         assert_eq!(burst, Burst::default(), "credit 7 does not exist");
         assert_eq!(burst.flits().count(), 0);

@@ -285,11 +285,11 @@ impl Header {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::t3e::tag::Place;
+    use crate::t3e::tag::Coordinates;
 
     fn tag() -> Tag {
         Tag {
-            to: Place([5, 17, 9]),
+            to: Coordinates([5, 17, 9]),
             signs: 0b110,
             final_hop: true,
             adaptive: true,

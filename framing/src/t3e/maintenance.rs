@@ -29,20 +29,20 @@ pub const LEGS: usize = 6;
 /// Bits per hop count.
 const COUNT_BITS: u32 = 6;
 /// Bits of the counts of a path.
-const WAY_BITS: u32 = COUNT_BITS * LEGS as u32;
-const COMMAND_SHIFT: u32 = WAY_BITS;
+const SOURCE_ROUTE_BITS: u32 = COUNT_BITS * LEGS as u32;
+const COMMAND_SHIFT: u32 = SOURCE_ROUTE_BITS;
 const CHECK_SHIFT: u32 = COMMAND_SHIFT + 3;
 const TAG_SHIFT: u32 = CHECK_SHIFT + 11;
-const REGISTER_SHIFT: u32 = WAY_BITS;
+const REGISTER_SHIFT: u32 = SOURCE_ROUTE_BITS;
 const RESERVED_SHIFT: u32 = REGISTER_SHIFT + 16;
 
 const _: () = assert!(TAG_SHIFT + 7 == super::check::HEADER_BITS);
 
 /// Signed hops, leg by leg: X, Y, Z, X, Y, Z.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Way(pub [i8; LEGS]);
+pub struct SourceRoute(pub [i8; LEGS]);
 
-impl Way {
+impl SourceRoute {
     /// Maximum number of hops in a leg, in either direction.
     pub const MOST: i8 = 31;
 
@@ -125,7 +125,7 @@ impl MaintenanceCommand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaintenanceHeader {
     /// Hops that remain.
-    pub way: Way,
+    pub way: SourceRoute,
     /// The kind of the packet.
     pub command: MaintenanceCommand,
     /// The check of the third flit.
@@ -138,7 +138,7 @@ pub struct MaintenanceHeader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaintenanceTrail {
     /// Hops taken so far.
-    pub gone: Way,
+    pub gone: SourceRoute,
     /// Address of the register.
     pub register: u16,
 }
@@ -167,7 +167,7 @@ impl MaintenanceHeader {
             return None;
         }
         let header = Self {
-            way: Way::from_bits(bits),
+            way: SourceRoute::from_bits(bits),
             command: MaintenanceCommand::from_bits(bits >> COMMAND_SHIFT)?,
             check: (bits >> CHECK_SHIFT & 0x7ff) as u16,
             tag: (bits >> TAG_SHIFT & 0x7f) as u8,
@@ -203,7 +203,7 @@ impl MaintenanceTrail {
             return None;
         }
         let trail = Self {
-            gone: Way::from_bits(bits),
+            gone: SourceRoute::from_bits(bits),
             register: (bits >> REGISTER_SHIFT) as u16,
         };
         Some((trail, repair == Repair::Corrected))
@@ -223,7 +223,7 @@ impl MaintenanceTrail {
     pub fn step(&mut self, hop: Hop) {
         let gone = &mut self.gone.0[usize::from(hop.leg)];
         let next = *gone + if hop.minus { -1 } else { 1 };
-        *gone = next.clamp(-Way::MOST, Way::MOST);
+        *gone = next.clamp(-SourceRoute::MOST, SourceRoute::MOST);
     }
 }
 
@@ -231,9 +231,9 @@ impl MaintenanceTrail {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaintenancePacket {
     /// Hops that remain.
-    pub way: Way,
+    pub way: SourceRoute,
     /// Hops taken so far.
-    pub gone: Way,
+    pub gone: SourceRoute,
     /// The kind of the packet.
     pub command: MaintenanceCommand,
     /// Number repeated by the reply, 0 to 127.
@@ -245,12 +245,12 @@ pub struct MaintenancePacket {
 }
 
 impl MaintenancePacket {
-    /// A new request on `way`, which must [fit](Way::fits): a write of `write`, or a read. `tag` is
-    /// 0 to 127.
-    pub fn request(way: Way, tag: u8, register: u16, write: Option<u64>) -> Self {
+    /// A new request on `way`, which must [fit](SourceRoute::fits): a write of `write`, or a read.
+    /// `tag` is 0 to 127.
+    pub fn request(way: SourceRoute, tag: u8, register: u16, write: Option<u64>) -> Self {
         Self {
             way,
-            gone: Way::default(),
+            gone: SourceRoute::default(),
             command: match write {
                 Some(_) => MaintenanceCommand::Write,
                 None => MaintenanceCommand::Read,
@@ -311,7 +311,7 @@ impl MaintenancePacket {
     pub fn reply(&self, command: MaintenanceCommand, value: u64) -> Self {
         Self {
             way: self.gone.back(),
-            gone: Way::default(),
+            gone: SourceRoute::default(),
             command,
             value,
             ..*self
@@ -328,8 +328,8 @@ mod tests {
     #[test]
     fn words_are_as_documented() {
         let packet = MaintenancePacket {
-            way: Way([1, -1, 0, 31, -31, 2]),
-            gone: Way([-2, 0, 3, 0, 0, 0]),
+            way: SourceRoute([1, -1, 0, 31, -31, 2]),
+            gone: SourceRoute([-2, 0, 3, 0, 0, 0]),
             command: MaintenanceCommand::Write,
             tag: 0x55,
             register: 0x1234,
@@ -351,8 +351,8 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_takes_the_same_way_back() {
-        let way = Way([2, -1, 0, -1, 0, 1]);
+    fn a_reply_takes_the_same_path_back() {
+        let way = SourceRoute([2, -1, 0, -1, 0, 1]);
         let request = MaintenancePacket::request(way, 1, 7, None);
         let words = request.words();
         let (mut header, _) = MaintenanceHeader::parse(words[0]).unwrap();
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn one_wrong_bit_of_each_flit_is_corrected() {
-        let packet = MaintenancePacket::request(Way([1, 2, 3, 0, 0, 0]), 3, 9, Some(77));
+        let packet = MaintenancePacket::request(SourceRoute([1, 2, 3, 0, 0, 0]), 3, 9, Some(77));
         let words = packet.words();
         for bit in 0..64 {
             let (header, fixed) = MaintenanceHeader::parse(words[0] ^ 1 << bit).unwrap();

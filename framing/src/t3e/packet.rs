@@ -14,7 +14,7 @@
 
 use super::check::{DataCheck, Repair};
 use super::header::{Command, Header, HeaderError, Name};
-use super::tag::{Place, Tag};
+use super::tag::{Coordinates, Tag};
 
 /// Flits of the longest packet (T3E sec. 1).
 pub const MAX_PACKET_FLITS: usize = 10;
@@ -165,7 +165,7 @@ impl PacketBuf {
 /// adapt.
 const fn to_processor(to: u16, adaptive: bool) -> Tag {
     Tag {
-        to: Place::from_bits(to),
+        to: Coordinates::from_bits(to),
         signs: 0,
         final_hop: false,
         adaptive,
@@ -185,7 +185,7 @@ mod tests {
     };
 
     #[test]
-    fn requests_say_what_they_were_made_of() {
+    fn requests_parse_to_the_values_they_were_made_of() {
         for (command, _, flits) in Command::ALL {
             if command.is_response() {
                 continue;

@@ -6,9 +6,9 @@ use super::direction::DirectionSet;
 
 /// The physical address of a node: its ordinates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place(pub [u8; 3]);
+pub struct Coordinates(pub [u8; 3]);
 
-impl Place {
+impl Coordinates {
     /// Bits of the ordinates in X, Y and Z. Z has one more bit than eight nodes need, for partial
     /// planes.
     pub const BITS: [u32; 3] = [4, 5, 4];
@@ -31,7 +31,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Coordinates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = self.0;
         write!(f, "({x},{y},{z})")
@@ -43,7 +43,7 @@ impl fmt::Display for Place {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tag {
     /// The packet's destination, or the node where its final hop begins.
-    pub to: Place,
+    pub to: Coordinates,
     /// Dimensions travelled towards smaller ordinates, one bit each: bit 0 is X.
     pub signs: u8,
     /// Whether the packet takes one more hop in -Z at `to` (T3E sec. 2.2).
@@ -58,7 +58,7 @@ impl Tag {
 
     /// The directions that a packet at `place` still has to travel, without its final hop.
     #[inline]
-    pub fn unsatisfied(&self, place: Place) -> DirectionSet {
+    pub fn unsatisfied(&self, place: Coordinates) -> DirectionSet {
         let mut bits = 0;
         for dimension in 0..3 {
             let lacks = u8::from(place.0[dimension] != self.to.0[dimension]);
@@ -80,7 +80,7 @@ impl Tag {
     #[inline]
     pub const fn from_bits(bits: u32) -> Self {
         Self {
-            to: Place::from_bits(bits as u16),
+            to: Coordinates::from_bits(bits as u16),
             signs: (bits >> 13 & 7) as u8,
             final_hop: bits >> 16 & 1 != 0,
             adaptive: bits >> 17 & 1 != 0,
@@ -95,7 +95,7 @@ mod tests {
     use std::vec::Vec;
 
     const TAG: Tag = Tag {
-        to: Place([7, 31, 10]),
+        to: Coordinates([7, 31, 10]),
         signs: 0b101,
         final_hop: true,
         adaptive: true,
@@ -107,12 +107,12 @@ mod tests {
         assert_eq!(TAG.bits(), bits);
         assert!(bits < 1 << Tag::BITS);
         assert_eq!(Tag::from_bits(bits), TAG);
-        assert_eq!(Place::from_bits(TAG.to.bits()), TAG.to);
+        assert_eq!(Coordinates::from_bits(TAG.to.bits()), TAG.to);
     }
 
     #[test]
     fn a_packet_travels_where_its_ordinates_differ() {
-        let unsatisfied: Vec<_> = TAG.unsatisfied(Place([3, 31, 0])).iter().collect();
+        let unsatisfied: Vec<_> = TAG.unsatisfied(Coordinates([3, 31, 0])).iter().collect();
         assert_eq!(unsatisfied, [Direction::MinusX, Direction::MinusZ]);
         assert_eq!(TAG.unsatisfied(TAG.to), DirectionSet::EMPTY);
     }

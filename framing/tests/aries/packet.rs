@@ -262,7 +262,7 @@ fn every_length_of_a_put_and_of_a_response_comes_back() {
 }
 
 #[test]
-fn a_response_repeats_any_echo_whatever_it_says() {
+fn a_response_repeats_any_echo() {
     for echo in 0..1 << ECHO_BITS {
         for (response, data, golden) in responses() {
             let response = Response { echo, ..response };
@@ -302,7 +302,7 @@ fn every_atomic_operation_has_a_code_of_its_own() {
 }
 
 #[test]
-fn what_has_no_code_is_not_written() {
+fn commands_without_a_code_are_not_emitted() {
     let mut out = [Flit::new(0xa5); 16];
     let with = |command| Request {
         command,
@@ -409,7 +409,7 @@ fn rejected_responses_are_named() {
 
 /// Every field affects the check, except those that routers write.
 #[test]
-fn the_check_covers_all_that_does_not_change_on_the_way() {
+fn the_check_covers_all_bits_that_routers_do_not_change() {
     for golden in [&PUT_64[..], &PUT_8, &READ_4] {
         let packet = flits(golden);
         let head = Head::parse(packet[0]).unwrap();

@@ -58,7 +58,7 @@ fn a_machine_lays_its_frames_out_without_this_crate() {
 }
 
 #[test]
-fn who_does_not_know_a_kind_says_so() {
+fn unknown_frame_kinds_are_rejected() {
     let bytes = frame();
     let frame = parse(&bytes).unwrap();
     let other = FrameKind::new(6);

@@ -109,7 +109,7 @@ pub fn commands() -> Vec<(&'static str, [u8; 128], Request<'static>)> {
             &[(0, &[6]), DATA],
             Request::Receive { into: LOCAL },
         ),
-        all("take-back", &[(0, &[7])], Request::TakeBack),
+        all("take-back", &[(0, &[7])], Request::CancelReceive),
         all("register", &[(0, &[8, 0, 5]), DATA], register),
         all(
             "deregister",
@@ -167,13 +167,13 @@ pub fn completions() -> Vec<(&'static str, [u8; 64], Completion)> {
         processor: 0x0102,
         bytes: 0x1_0000,
     };
-    let landed = Completion::Landed {
+    let landed = Completion::PutEvent {
         processor: 0x0102,
         handle: 0x0304,
         offset: 0x77,
         bytes: 5,
     };
-    let told = Completion::Told {
+    let told = Completion::BlockEvent {
         processor: 0x0102,
         handle: 0x0304,
         word: 0x99,

@@ -70,7 +70,7 @@ fn request() -> impl Strategy<Value = Request<'static>> {
             from
         }),
         local().prop_map(|into| Request::Receive { into }),
-        Just(Request::TakeBack),
+        Just(Request::CancelReceive),
         (local(), access()).prop_map(|(part, access)| Request::Register { part, access }),
         any::<u16>().prop_map(|handle| Request::Deregister { handle }),
         collective().prop_map(Request::Collective),
@@ -121,14 +121,14 @@ fn completion() -> impl Strategy<Value = Completion> {
             }
         }),
         any::<(u16, u16, u64, u64)>().prop_map(|(processor, handle, offset, bytes)| {
-            Completion::Landed {
+            Completion::PutEvent {
                 processor,
                 handle,
                 offset,
                 bytes,
             }
         }),
-        any::<(u16, u16, u64)>().prop_map(|(processor, handle, word)| Completion::Told {
+        any::<(u16, u16, u64)>().prop_map(|(processor, handle, word)| Completion::BlockEvent {
             processor,
             handle,
             word

@@ -63,7 +63,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read(flits in prop::collection::vec(flit(), BURST_FLITS)) {
+    fn written_values_are_read_back(flits in prop::collection::vec(flit(), BURST_FLITS)) {
         let mut flits = flits.into_iter();
         let burst = Burst::of(|| flits.next().unwrap_or_default());
         let mut bytes = [0xa5; Burst::BYTES];

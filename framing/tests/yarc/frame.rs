@@ -72,7 +72,7 @@ fn emit_golden() {
 }
 
 #[test]
-fn what_has_no_room_is_not_written() {
+fn frames_too_large_for_the_buffer_are_not_emitted() {
     let mut buf = [0xa5; 189];
     let burst = burst();
     let result = emit_data(&HEADER, &word(), &[&burst, &[]], &mut buf);

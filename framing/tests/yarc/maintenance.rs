@@ -152,7 +152,7 @@ fn a_router_does_not_hide_damage() {
 }
 
 #[test]
-fn replies_go_the_way_back() {
+fn replies_take_the_reverse_path() {
     let [(_, write), (_, read), (_, read_reply), (_, write_reply)] = golden();
     let reply = write
         .reply(RegisterStatus::ReadOnly, 9)
@@ -169,7 +169,7 @@ fn replies_go_the_way_back() {
 }
 
 #[test]
-fn ways_that_are_too_long_are_refused() {
+fn paths_that_are_too_long_are_refused() {
     assert_eq!(RouteVector::new(&[64]), None);
     assert_eq!(RouteVector::new(&[0; MAX_HOPS + 1]), None);
     let (_, mut read) = golden()[1];

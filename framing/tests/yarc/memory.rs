@@ -210,7 +210,7 @@ fn sizes_of_all_requests_and_responses() {
 }
 
 #[test]
-fn what_does_not_fit_is_not_encoded() {
+fn values_out_of_range_are_not_encoded() {
     let write = |address, len| Request::Write {
         address,
         data: [0; 32],

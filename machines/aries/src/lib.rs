@@ -43,7 +43,7 @@ pub static MACHINE: Machine = Machine {
     generators: &[topology::GENERATOR],
     tables: reproduce::TABLES,
     ready: topology::READY,
-    glance: link::glance,
+    frame_contents: link::frame_contents,
     soak: &soak::FAMILIES,
     simulation: Some(Simulation::of::<cycle::Aries>()),
     ..Machine::new(Family::of::<topology::Dragonfly>(), &[SetFrame::LAYOUT])

@@ -27,7 +27,7 @@ pub static MACHINE: Machine = Machine {
     simulation: Some(Simulation::of::<cycle::T3e>()),
     tables: reproduce::TABLES,
     ready: topology::READY,
-    glance: phitwire::packets::link::glance::<link::BurstPacket>,
+    frame_contents: phitwire::packets::link::frame_contents::<link::BurstPacket>,
     soak: &soak::FAMILIES,
     ..Machine::new(
         Family::of::<topology::Torus>(),

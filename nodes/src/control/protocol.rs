@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused_by_name() {
+    fn unknown_words_of_requests_are_named_in_the_refusal() {
         for (text, word) in [
             (r#"{"cmd":"boil"}"#, "boil"),
             (

@@ -122,7 +122,7 @@ impl Attached {
     }
 
     /// Records that the program was admitted as `client`.
-    pub(super) fn is(&mut self, client: Client) {
+    pub(super) fn set_client(&mut self, client: Client) {
         self.client = client;
     }
 
@@ -183,7 +183,7 @@ impl Attached {
 
     /// Reads from the program's socket. Returns the number of bytes, 0 if the program has
     /// disconnected, or `None` if nothing has arrived.
-    pub(super) fn says(&self) -> io::Result<Option<usize>> {
+    pub(super) fn read_socket(&self) -> io::Result<Option<usize>> {
         let Some(mut stream) = self.stream.as_ref() else {
             return Ok(Some(0));
         };
@@ -269,7 +269,7 @@ impl Attached {
             Taken::Later => {}
             Taken::UnderWay => self.owed += 1,
             Taken::Ended(status, word) => {
-                let was_taken_back = command.request == Request::TakeBack && word == 1;
+                let was_taken_back = command.request == Request::CancelReceive && word == 1;
                 self.owed -= u64::from(was_taken_back);
                 self.end.complete(&Completion::End {
                     name: command.name,

@@ -6,8 +6,8 @@
 //! no program blocks this process, takes more than its turn, or leaves anything behind.
 
 mod client;
-mod guest;
 mod own;
+mod pending_hello;
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -23,7 +23,7 @@ use phitwire::time::Time;
 use phitwire_framing::door::hello::{Entry, Hello, Welcome};
 
 use client::Attached;
-use guest::{Guest, Said};
+use pending_hello::{HelloProgress, PendingHello};
 
 /// Maximum number of connections without a hello; beyond that, the oldest is closed.
 const MAX_GUESTS: usize = 16;
@@ -73,7 +73,7 @@ pub struct Door {
     listener: UnixListener,
     /// End of the pause in accepting.
     paused: Option<Instant>,
-    guests: [Option<Guest>; MAX_GUESTS],
+    guests: [Option<PendingHello>; MAX_GUESTS],
     /// Slot of the connection closed last to make room; the next one to close follows it.
     oldest: usize,
     /// Clients, by client number minus one.
@@ -143,7 +143,7 @@ impl Door {
             match (event.data(), kind) {
                 (LISTENER, _) => self.accept()?,
                 (_, GUEST) => self.serve_guest(slot, now, port),
-                (_, SOCKET) => self.hear(slot, now, port),
+                (_, SOCKET) => self.handle_socket(slot, now, port),
                 // Ignore a client's wake-up: its commands are taken in each turn anyway.
                 _ => {}
             }
@@ -185,29 +185,29 @@ impl Door {
             self.guests[slot] = None;
             let event = EpollEvent::new(EpollFlags::EPOLLIN, GUEST | slot as u64);
             if stream.set_nonblocking(true).is_ok() && self.epoll.add(&stream, event).is_ok() {
-                self.guests[slot] = Some(Guest::new(stream));
+                self.guests[slot] = Some(PendingHello::new(stream));
             }
         }
         Ok(())
     }
 
     fn serve_guest(&mut self, slot: usize, now: Time, port: &mut dyn LocalPort) {
-        let Some(guest) = &mut self.guests[slot] else {
+        let Some(pending_hello) = &mut self.guests[slot] else {
             return;
         };
-        let hello = match guest.hear() {
-            Said::NotAll => return,
-            Said::Gone => {
+        let hello = match pending_hello.read_hello() {
+            HelloProgress::Incomplete => return,
+            HelloProgress::Gone => {
                 self.counters.said_nothing += 1;
                 self.guests[slot] = None;
                 return;
             }
-            Said::Hello(hello) => hello,
+            HelloProgress::Hello(hello) => hello,
         };
-        let Some(guest) = self.guests[slot].take() else {
+        let Some(pending_hello) = self.guests[slot].take() else {
             return;
         };
-        let stream = guest.into_stream();
+        let stream = pending_hello.into_stream();
         // Remove the socket, which is registered again under another kind below.
         let _ = self.epoll.delete(&stream);
         let entry = match hello {
@@ -228,13 +228,13 @@ impl Door {
                     Err(error) => {
                         tracing::debug!(%error, "cannot watch the socket of a local program");
                         self.counters.gone += 1;
-                        port.let_go(now, attached.client());
+                        port.detach(now, attached.client());
                     }
                 }
             }
             Err(entry) => {
                 self.counters.refused += 1;
-                guest::answer(&stream, &Welcome::refused(entry));
+                pending_hello::answer(&stream, &Welcome::refused(entry));
             }
         }
     }
@@ -247,14 +247,14 @@ impl Door {
         now: Time,
         port: &mut dyn LocalPort,
     ) -> Result<Attached, Entry> {
-        let processor = port.processor().ok_or(Entry::Nameless)?;
+        let processor = port.processor().ok_or(Entry::NoNumber)?;
         let (mut attached, window, descriptors) =
             Attached::new(stream, hello.data_bytes).map_err(|error| {
                 tracing::debug!(%error, "cannot allocate memory for a local program");
                 Entry::NoMemory
             })?;
-        let (client, member) = port.let_in(hello.job, hello.member, window)?;
-        attached.is(client);
+        let (client, member) = port.attach(hello.job, hello.member, window)?;
+        attached.set_client(client);
         let welcome = Welcome {
             entry: Entry::Welcome,
             member,
@@ -265,41 +265,41 @@ impl Door {
         };
         if let Err(error) = attached.welcome(stream, &welcome, &descriptors) {
             tracing::debug!(%error, "cannot welcome a local program");
-            port.let_go(now, client);
+            port.detach(now, client);
             return Err(Entry::NoMemory);
         }
         Ok(attached)
     }
 
     /// Handles a readable client socket: the program has disconnected, or sent unexpected data.
-    fn hear(&mut self, slot: usize, now: Time, port: &mut dyn LocalPort) {
+    fn handle_socket(&mut self, slot: usize, now: Time, port: &mut dyn LocalPort) {
         let Some(client) = &self.clients[slot] else {
             return;
         };
-        match client.says() {
+        match client.read_socket() {
             Ok(None) => {}
             Ok(Some(0)) | Err(_) => {
                 self.counters.gone += 1;
-                self.let_go(slot, now, port);
+                self.detach(slot, now, port);
             }
             Ok(Some(_)) => {
                 self.counters.dismissed += 1;
-                self.let_go(slot, now, port);
+                self.detach(slot, now, port);
             }
         }
     }
 
-    fn let_go(&mut self, slot: usize, now: Time, port: &mut dyn LocalPort) {
+    fn detach(&mut self, slot: usize, now: Time, port: &mut dyn LocalPort) {
         if let Some(attached) = self.clients[slot].take() {
             attached.unwatch(&self.epoll);
-            port.let_go(now, attached.client());
+            port.detach(now, attached.client());
         }
     }
 
     /// Delivers completions and, unless draining, accepts commands. Returns whether the NIC got
     /// work.
     pub fn pass(&mut self, now: Time, port: &mut dyn LocalPort, is_draining: bool) -> bool {
-        port.settle();
+        port.flush();
         while let Some((Client(number), completion)) = port.next_completion() {
             if let Some(client) = &mut self.clients[usize::from(number) - 1] {
                 match client.complete(&completion) {
@@ -324,13 +324,13 @@ impl Door {
                     tracing::info!(client = slot + 1, %broken,
                         "disconnected a local program that broke the protocol");
                     self.counters.dismissed += 1;
-                    self.let_go(slot, now, port);
+                    self.detach(slot, now, port);
                     any = true;
                 }
             }
         }
         // Drop data read for a command: after a sleep it may be stale.
-        port.settle();
+        port.flush();
         any
     }
 

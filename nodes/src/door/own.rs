@@ -3,7 +3,7 @@
 //! All accesses use `process_vm_readv` and `process_vm_writev`, which need the rights of a
 //! debugger: the same user, or `CAP_SYS_PTRACE`. A call costs as much as copying some kilobytes, so
 //! accesses are combined. Pieces of a transfer that arrive in one turn of the event loop are
-//! written together at the end of the turn ([`OwnMemory::settle`]), before their completions are
+//! written together at the end of the turn ([`OwnMemory::flush`]), before their completions are
 //! reported. Adjacent pieces are read together, and dropped at the end of the turn.
 //!
 //! A writer must learn whether its write succeeded. So in each turn, the first write to a page is
@@ -114,7 +114,7 @@ impl AddressSpace {
 
     /// Writes the waiting parts before any other write.
     pub(super) fn write_out(&self) {
-        self.flush(&mut self.turn.borrow_mut());
+        self.flush_turn(&mut self.turn.borrow_mut());
     }
 
     fn load(&self, address: u64, out: &mut [u8]) -> Result<usize, Errno> {
@@ -123,7 +123,7 @@ impl AddressSpace {
     }
 
     /// Writes the waiting parts. Failures are not reported: the page was mapped in this turn.
-    fn flush(&self, turn: &mut Turn) {
+    fn flush_turn(&self, turn: &mut Turn) {
         if turn.parts.is_empty() {
             return;
         }
@@ -153,7 +153,7 @@ impl OwnMemory for AddressSpace {
     fn read(&self, address: u64, out: &mut [u8]) -> Result<(), Unreachable> {
         let turn = &mut *self.turn.borrow_mut();
         self.is_there(turn)?;
-        self.flush(turn);
+        self.flush_turn(turn);
         if out.len() == PIECE {
             let found = turn.read.iter().find_map(|page| page.part(address, PIECE));
             if let Some(found) = found {
@@ -189,7 +189,7 @@ impl OwnMemory for AddressSpace {
         // Write shorter data at once: it is not a piece of a transfer, and a program may be waiting
         // for it.
         if first != last || data.len() != PIECE || !turn.written.contains(&first) {
-            self.flush(turn);
+            self.flush_turn(turn);
             self.store(address, data)?;
             if turn.written.len() == PAGES_WRITTEN {
                 turn.written.clear();
@@ -202,7 +202,7 @@ impl OwnMemory for AddressSpace {
             |(at, before): &(u64, Vec<u8>)| *at < end && address < *at + before.len() as u64;
         if turn.parts.iter().any(overlaps) {
             // Flush first, so that an older part is not written after data that must overwrite it.
-            self.flush(turn);
+            self.flush_turn(turn);
         }
         let follows = |(at, before): &&mut (u64, Vec<u8>)| *at + before.len() as u64 == address;
         match turn.parts.iter_mut().rev().find(follows) {
@@ -211,14 +211,14 @@ impl OwnMemory for AddressSpace {
         }
         turn.waiting += data.len();
         if turn.waiting >= MOST_WAITING || turn.parts.len() >= MOST_PARTS {
-            self.flush(turn);
+            self.flush_turn(turn);
         }
         Ok(())
     }
 
-    fn settle(&self) {
+    fn flush(&self) {
         let turn = &mut *self.turn.borrow_mut();
-        self.flush(turn);
+        self.flush_turn(turn);
         turn.lives = None;
         turn.written.clear();
         turn.read.iter_mut().for_each(|page| page.bytes.clear());
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_several_writes_to_one_place_stays() {
+    fn the_last_of_several_writes_to_one_address_stays() {
         let (own, _there) = own();
         let mut page = vec![0_u8; 2 * PAGE as usize];
         let base = (page.as_mut_ptr().expose_provenance() as u64).next_multiple_of(PAGE);
@@ -257,12 +257,12 @@ mod tests {
                 put(line, value);
                 expected[line as usize] = value;
             }
-            own.settle();
+            own.flush();
             for &line in lines {
                 let mut found = [0; PIECE];
                 own.read(base + line * PIECE as u64, &mut found)
                     .expect("the memory is mapped");
-                own.settle();
+                own.flush();
                 assert_eq!(
                     found, [expected[line as usize]; PIECE],
                     "{line} of {lines:?}"

@@ -238,7 +238,7 @@ impl InterfaceWatch {
                     NLMSG_DONE | NLMSG_ERROR => self.answered(question)?,
                     _ => self.note(kind, body),
                 },
-                _ => self.hear(kind, body),
+                _ => self.handle_message(kind, body),
             }
         }
         Ok(())
@@ -296,7 +296,7 @@ impl InterfaceWatch {
 
     /// Handles a notification. It is used only for the reason why an interface disappeared; the
     /// next survey reads the new state.
-    fn hear(&mut self, kind: u16, body: &[u8]) {
+    fn handle_message(&mut self, kind: u16, body: &[u8]) {
         let Some(index) = index_of(body) else {
             return;
         };
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_of_an_interface_is_told_apart() {
+    fn the_fates_of_an_interface_are_distinguished() {
         let last_words = |attributes: &[(u16, &[u8])]| body(7, IFINFOMSG, attributes);
         let name: (u16, &[u8]) = (IFLA_IFNAME, b"px\0");
         for (kind, message, wanted) in [
@@ -421,13 +421,13 @@ mod tests {
             (RTM_DELLINK, body(8, IFINFOMSG, &[name]), None),
         ] {
             let mut watch = watch();
-            watch.hear(kind, &message);
+            watch.handle_message(kind, &message);
             assert_eq!(watch.departure("px"), wanted, "{message:?}");
         }
         let mut watch = watch();
         let mut of_a_bridge = last_words(&[name]);
         of_a_bridge[0] = 7;
-        watch.hear(RTM_DELLINK, &of_a_bridge);
+        watch.handle_message(RTM_DELLINK, &of_a_bridge);
         assert_eq!(
             watch.departure("px"),
             None,
@@ -438,16 +438,16 @@ mod tests {
     #[test]
     fn changes_of_others_are_no_reason_to_ask() {
         let mut watch = watch();
-        watch.hear(
+        watch.handle_message(
             RTM_NEWLINK,
             &body(8, IFINFOMSG, &[(IFLA_IFNAME, b"eth0\0")]),
         );
-        watch.hear(RTM_NEWADDR, &body(8, IFADDRMSG, &[]));
+        watch.handle_message(RTM_NEWADDR, &body(8, IFADDRMSG, &[]));
         assert!(!watch.stale);
-        watch.hear(RTM_NEWQDISC, &body(7, TCMSG, &[]));
+        watch.handle_message(RTM_NEWQDISC, &body(7, TCMSG, &[]));
         assert!(watch.stale);
         watch.stale = false;
-        watch.hear(RTM_NEWLINK, &body(9, IFINFOMSG, &[(IFLA_IFNAME, b"px\0")]));
+        watch.handle_message(RTM_NEWLINK, &body(9, IFINFOMSG, &[(IFLA_IFNAME, b"px\0")]));
         assert!(watch.stale, "an interface of this name appeared");
     }
 
@@ -476,7 +476,7 @@ mod tests {
         let link = body(7, IFINFOMSG, &[(IFLA_IFNAME, b"px\0"), (IFLA_MTU, &[1])]);
         for cut in 0..link.len() {
             watch.note(RTM_NEWLINK, &link[..cut]);
-            watch.hear(RTM_NEWLINK, &link[..cut]);
+            watch.handle_message(RTM_NEWLINK, &link[..cut]);
         }
         for length in [0u32, 3, 15, 16, 17, 40, u32::MAX] {
             let mut bytes = [0xff; 40];

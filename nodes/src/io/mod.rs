@@ -46,7 +46,7 @@ use ports::Ports;
 pub(crate) use send_trouble::{SendFailure, SendNotice};
 pub use socket::{Attachment, PortConfig};
 pub(crate) use socket::{PortSocket, open_port};
-pub use tap::{Hears, Tap, TapReader};
+pub use tap::{Tap, TapDirection, TapReader};
 pub(crate) use wire::{Wire, WireState};
 
 /// Length of the Ethernet header in front of a link frame, in bytes.

@@ -69,7 +69,7 @@ pub(super) struct Trouble {
     frames: u64,
     /// Messages of the port sent before the last failure.
     sent: u64,
-    told: bool,
+    logged: bool,
 }
 
 /// A notice about a port's trouble.
@@ -97,13 +97,13 @@ impl Trouble {
             last: now,
             frames,
             sent,
-            told: false,
+            logged: false,
         };
         match before {
             Some(before) if before.failure == failure => Self {
                 frames: before.frames + frames,
                 since: before.since,
-                told: before.told,
+                logged: before.logged,
                 ..new
             },
             _ => new,
@@ -113,8 +113,8 @@ impl Trouble {
     /// The next notice, if any, given the number of messages sent so far. `Recovered` is the last.
     pub fn poll(&mut self, now: Instant, sent: u64) -> Option<SendNotice> {
         let Self { failure, errno, .. } = *self;
-        if !self.told {
-            self.told = true;
+        if !self.logged {
+            self.logged = true;
             return Some(SendNotice::Failing { failure, errno });
         }
         let calm = now.saturating_duration_since(self.last) >= CALM;
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trouble_is_told_when_it_begins_and_when_it_is_over() {
+    fn send_errors_are_logged_when_they_begin_and_end() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let failing = |errno: Errno| {

@@ -26,7 +26,7 @@ const ALL_PROTOCOLS: u16 = libc::ETH_P_ALL as u16;
 
 /// The direction of the frames that a tap sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hears {
+pub enum TapDirection {
     /// Outgoing, after the queueing discipline: without frames that netem drops, and with frames
     /// that it damages.
     Sent,
@@ -45,14 +45,14 @@ impl Tap {
     ///
     /// # Errors
     /// Errors of the kernel, such as a lack of `CAP_NET_RAW` there.
-    pub fn open(index: u32, hears: Hears) -> io::Result<Self> {
+    pub fn open(index: u32, direction: TapDirection) -> io::Result<Self> {
         // Use protocol 0 until bound, so that the socket does not receive from other interfaces.
         let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None)?;
         if setsockopt(&socket, sockopt::RcvBufForce, &BUFFER_BYTES).is_err() {
             let _ = socket.set_recv_buffer_size(BUFFER_BYTES);
         }
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
-        socket.attach_filter(&link_frames(hears))?;
+        socket.attach_filter(&link_frames(direction))?;
         bind_packet(&socket, index, ALL_PROTOCOLS)?;
         let drops = SocketDrops::default();
         Ok(Self { socket, drops })
@@ -122,7 +122,7 @@ impl TapReader {
 
 /// A BPF program that passes link frames of one direction: those of the EtherType, and datagrams to
 /// the UDP port.
-fn link_frames(hears: Hears) -> [SockFilter; 14] {
+fn link_frames(direction: TapDirection) -> [SockFilter; 14] {
     // Load instructions: a word, a half word or a byte at an offset, or an IP header's length.
     const WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const HALF: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;
@@ -139,9 +139,9 @@ fn link_frames(hears: Hears) -> [SockFilter; 14] {
     // Positions of the last two instructions, which drop a frame or take it whole.
     let (drop, take) = (12, 13);
     let to = |from: u8, target: u8| target - from - 1;
-    let (yes, no) = match hears {
-        Hears::Sent => (0, to(1, drop)),
-        Hears::Received => (to(1, drop), 0),
+    let (yes, no) = match direction {
+        TapDirection::Sent => (0, to(1, drop)),
+        TapDirection::Received => (to(1, drop), 0),
     };
     [
         op(WORD, way),

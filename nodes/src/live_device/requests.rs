@@ -9,10 +9,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::LiveDevice;
+use crate::claims;
 use crate::clock;
 use crate::control::server::ClientId;
 use crate::control::{Code, ProbeReport, Refusal, Register, Request, WatchedReport};
-use crate::holding;
 
 /// Longest time for which one command quiesces a router, in milliseconds.
 const LONGEST_HOLD_MS: u64 = 60_000;
@@ -20,7 +20,7 @@ const LONGEST_HOLD_MS: u64 = 60_000;
 /// Longest time for which a router watches packets, in milliseconds.
 const LONGEST_WATCH_MS: u64 = 600_000;
 /// Maximum number of passages in one reply, which must fit into a line. The latest ones are kept.
-const MOST_TOLD: usize = 512;
+const MAX_LISTED: usize = 512;
 
 /// Offset to add to the process time `now` to get nanoseconds since the machine was started.
 fn clock_offset_ns(now: Time) -> i64 {
@@ -84,23 +84,23 @@ impl LiveDevice {
         client: ClientId,
         request: Request,
     ) -> Result<Value, Refusal> {
-        let (device, holding) = (&mut *self.device, &mut self.holding);
+        let (device, claims) = (&mut *self.device, &mut self.claims);
         let kind = device.kind();
         match request {
-            Request::Claim(holder) => return holding.claim(device, client, holder),
+            Request::Claim(holder) => return claims.claim(device, client, holder),
             Request::ClaimUnit { unit, holder } => {
-                return holding.claim_unit(device, (client, unit), holder);
+                return claims.claim_unit(device, (client, unit), holder);
             }
             Request::TrafficStart { .. } | Request::CollectiveStart { .. } => {
-                holding.may_start(client)?;
+                claims.may_start(client)?;
             }
-            Request::BarrierPrepare { unit } => holding.may_use(client, unit)?,
-            Request::BarrierStart { ref spec } => holding.may_use(client, spec.unit)?,
+            Request::BarrierPrepare { unit } => claims.may_use(client, unit)?,
+            Request::BarrierStart { ref spec } => claims.may_use(client, spec.unit)?,
             Request::TrafficStatus { .. }
             | Request::CollectiveStatus
             | Request::BarrierStatus { .. } => {
                 let known = run_answer(device, now, request);
-                return known.map_err(|unknown| holding::unknown_run(kind, unknown.into()));
+                return known.map_err(|unknown| claims::unknown_run(kind, unknown.into()));
             }
             _ => {}
         }
@@ -233,7 +233,7 @@ fn trace_answer(device: &mut dyn Device, now: Time, request: Request) -> Result<
         Request::Watched { identity } => {
             let watch = device.need::<capability::Watch>()?;
             let mut watched = watch.watched(now, identity);
-            let many = watched.passages.len().saturating_sub(MOST_TOLD);
+            let many = watched.passages.len().saturating_sub(MAX_LISTED);
             watched.passages.drain(..many);
             watched.dropped += many as u64;
             return written(&WatchedReport {

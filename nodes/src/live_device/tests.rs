@@ -45,7 +45,7 @@ fn phase(device: &mut LiveDevice, run: Option<u64>) -> Value {
 }
 
 #[test]
-fn who_claims_keeps_it_until_the_connection_ends() {
+fn a_claim_lasts_until_the_connection_ends() {
     let mut device = device();
     assert_eq!(claim(&mut device, 1), Ok(json!({ "latest_run": 0 })));
     assert_eq!(claim(&mut device, 1), Ok(json!({ "latest_run": 0 })));
@@ -80,7 +80,7 @@ fn who_claims_keeps_it_until_the_connection_ends() {
 }
 
 #[test]
-fn a_run_that_nobody_keeps_is_in_the_way() {
+fn a_run_without_a_holder_blocks_claims() {
     let mut device = device();
     start(&mut device, 1, 5).expect("no client holds it");
     device.client_gone(NOW, 1);
@@ -96,7 +96,7 @@ fn a_run_that_nobody_keeps_is_in_the_way() {
 }
 
 #[test]
-fn what_is_not_known_is_said_by_a_code() {
+fn unknown_requests_are_refused_with_a_code() {
     let mut device = device();
     let unknown = device.answer(NOW, 1, Request::TrafficStatus { run: Some(7) });
     assert_eq!(unknown.expect_err("no run").code, Some(Code::UnknownRun));

@@ -193,7 +193,7 @@ fn parallel_clients_more_than_are_served_at_once_all_get_their_answers() {
 /// More idle connections than the server keeps: the one idle longest makes room for a new client,
 /// but never the one that holds the node.
 #[test]
-fn forgotten_connections_make_room_for_those_who_ask() {
+fn idle_connections_are_closed_for_new_ones() {
     let fixture = Fixture::new();
     let mut keeper = Client::connect_to(&fixture.path).unwrap();
     let holder = Holder {
@@ -219,7 +219,7 @@ fn forgotten_connections_make_room_for_those_who_ask() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_not_read_from_and_hinders_nobody() {
+fn a_client_that_does_not_read_is_not_read_from_and_delays_no_other() {
     let fixture = Fixture::new();
     let mut deaf = connect(&fixture.path);
     deaf.set_nonblocking(true).unwrap();
@@ -237,7 +237,7 @@ fn a_client_that_does_not_read_is_not_read_from_and_hinders_nobody() {
 }
 
 #[test]
-fn refusals_and_answers_too_long_are_told_as_errors() {
+fn refusals_and_overlong_answers_are_errors() {
     let fixture = Fixture::new();
     let mut client = Client::connect_to(&fixture.path).unwrap();
     let refused = client.ask(&Request::Links).unwrap_err();

@@ -28,13 +28,13 @@ fn flood(backend: &mut dyn Backend, count: u32) {
 
 /// Receives everything available and returns the number of frames.
 fn drain(backend: &mut dyn Backend) -> u64 {
-    let (mut frames, mut in_vain) = (0, 0);
+    let (mut frames, mut empty_polls) = (0, 0);
     // A wait may end for internal reasons of the engine.
-    while in_vain < 5 {
+    while empty_polls < 5 {
         let wait = Duration::from_millis(20);
         backend.wait(Some(wait)).expect("it waits");
         let some = backend.receive(&mut Take::new(|_, _| frames += 1)) > 0;
-        in_vain = if some { 0 } else { in_vain + 1 };
+        empty_polls = if some { 0 } else { empty_polls + 1 };
     }
     frames
 }
@@ -82,7 +82,7 @@ fn overflow(engine: IoEngine, ports: [PortConfig; 2], trains: bool) {
 }
 
 #[test]
-fn what_a_full_udp_socket_drops_is_counted() {
+fn drops_of_a_full_udp_socket_are_counted() {
     for engine in ENGINES {
         for trains in [false, true] {
             if engine == IoEngine::Uring && !has_io_uring() {
@@ -97,7 +97,7 @@ fn what_a_full_udp_socket_drops_is_counted() {
 }
 
 #[test]
-fn what_a_full_packet_socket_drops_is_counted() {
+fn drops_of_a_full_packet_socket_are_counted() {
     for engine in ENGINES {
         in_namespace(move || {
             join_interfaces();
@@ -115,7 +115,7 @@ struct Pair {
     far_wires: Wires,
     /// The defect of the near wire.
     wrong: Option<(&'static str, String)>,
-    told: u32,
+    reports: u32,
 }
 
 impl Pair {
@@ -132,12 +132,12 @@ impl Pair {
             far: far_end,
             far_wires,
             wrong: None,
-            told: 0,
+            reports: 0,
         }
     }
 
     fn update(&mut self) {
-        let (wrong, told) = (&mut self.wrong, &mut self.told);
+        let (wrong, told) = (&mut self.wrong, &mut self.reports);
         self.wires.update(&mut *self.near, |port: PortId, what| {
             assert_eq!(port, 0);
             *wrong = what;
@@ -230,14 +230,14 @@ fn every_death(engine: IoEngine) {
 }
 
 #[test]
-fn every_death_of_a_wire_is_told_and_outlived() {
+fn every_wire_failure_is_reported_and_survived() {
     for engine in ENGINES {
         in_namespace(move || every_death(engine));
     }
 }
 
 #[test]
-fn a_wire_that_is_moved_away_is_told_so_and_comes_back() {
+fn a_moved_wire_is_reported_and_recovers() {
     for engine in ENGINES {
         in_namespace(move || moved(engine));
     }
@@ -291,7 +291,7 @@ fn moved(engine: IoEngine) {
 }
 
 #[test]
-fn an_interface_that_flaps_is_told_as_it_is_and_not_for_what_did_not_change() {
+fn a_flapping_interface_is_reported_only_when_it_changes() {
     in_namespace(|| {
         join_interfaces();
         let mut pair = Pair::new(IoEngine::Plain);
@@ -301,12 +301,12 @@ fn an_interface_that_flaps_is_told_as_it_is_and_not_for_what_did_not_change() {
             ip("link set p0 up");
         }
         pair.is("whole", "");
-        let told = pair.told;
+        let told = pair.reports;
         ip("link add other type veth peer name another");
         ip("link set other up");
         for _ in 0..20 {
             pair.update();
         }
-        assert_eq!(pair.told, told, "another interface is nobody's business");
+        assert_eq!(pair.reports, told, "another interface is nobody's business");
     });
 }

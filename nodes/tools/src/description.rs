@@ -62,7 +62,7 @@ impl Description {
         let is_asked = names_files.clone();
         let files = Files::new(move |name| {
             is_asked.set(true);
-            beside(&folder.join(name))
+            read_referenced(&folder.join(name))
         });
         Ok(Self {
             name,
@@ -82,7 +82,7 @@ impl Description {
     /// # Errors
     /// The errors in the description.
     pub fn read(&self, effort: Effort) -> Result<Read, Problems> {
-        machines().read_beside(&self.name, &self.bytes, effort, &self.files)
+        machines().read_with_files(&self.name, &self.bytes, effort, &self.files)
     }
 
     /// The described network, if it has no errors.
@@ -104,7 +104,7 @@ impl Description {
 }
 
 /// The bytes of a file that a description refers to, or the reason why it cannot be read.
-fn beside(file: &Path) -> Result<Vec<u8>, String> {
+fn read_referenced(file: &Path) -> Result<Vec<u8>, String> {
     let read = InputFile::open(file, FileKind::DESCRIPTION).and_then(InputFile::bytes);
     read.map_err(|report| match report.source() {
         Some(cause) => format!("{report}: {cause}"),

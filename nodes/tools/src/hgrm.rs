@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_as_the_same_distribution() {
+    fn written_distributions_are_read_back() {
         let buckets: Vec<_> = (1..=1_000).map(|n| (n * 1_000, 3)).collect();
         let counts = LatencyCounts {
             buckets,

@@ -39,7 +39,7 @@ fn replaced(path: &Path, bytes: &[u8]) -> Option<io::Result<()>> {
     if is_kernels || before.as_ref().is_some_and(|before| !before.is_file()) {
         return None;
     }
-    let (file, beside) = match create_beside(&target) {
+    let (file, temporary_path) = match create_temporary(&target) {
         Ok(created) => created,
         Err(error) => return is_full(&error).then_some(Err(error)),
     };
@@ -48,14 +48,14 @@ fn replaced(path: &Path, bytes: &[u8]) -> Option<io::Result<()>> {
         Ok(()) => Some(fill(file, bytes)),
     };
     let result = match result {
-        Some(Ok(())) => match fs::rename(&beside, &target) {
+        Some(Ok(())) => match fs::rename(&temporary_path, &target) {
             Ok(()) => return Some(Ok(())),
             Err(error) => is_full(&error).then_some(Err(error)),
         },
         other => other,
     };
     // Remove the useless partial file.
-    let _ = fs::remove_file(&beside);
+    let _ = fs::remove_file(&temporary_path);
     result
 }
 
@@ -67,15 +67,15 @@ fn is_full(error: &io::Error) -> bool {
 }
 
 /// Creates a file in the same directory as another, under an unused name.
-fn create_beside(target: &Path) -> io::Result<(File, PathBuf)> {
+fn create_temporary(target: &Path) -> io::Result<(File, PathBuf)> {
     let mut number = 0;
     loop {
-        let beside = beside(target, number);
-        match File::create_new(&beside) {
+        let temporary_path = temporary_path(target, number);
+        match File::create_new(&temporary_path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists && number + 1 < NAMES => {
                 number += 1;
             }
-            created => return created.map(|file| (file, beside)),
+            created => return created.map(|file| (file, temporary_path)),
         }
     }
 }
@@ -95,7 +95,7 @@ fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-fn beside(target: &Path, number: u32) -> PathBuf {
+fn temporary_path(target: &Path, number: u32) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(target.file_name().unwrap_or_default());
     name.push(format!(".{}-{number}.part", std::process::id()));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_takes_the_place_of_an_older_one_and_its_rights() {
+    fn a_file_replaces_an_older_one_and_keeps_its_permissions() {
         let dir = tempfile::tempdir().expect("a folder");
         let (file, link) = (dir.path().join("file"), dir.path().join("link"));
         write(&file, "old").expect("it is written");
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_written_to() {
+    fn special_files_are_written_directly() {
         if let Err(error) = write(Path::new("/dev/full"), "text") {
             assert_eq!(error.kind(), ErrorKind::StorageFull);
         }
@@ -142,12 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_wrong_leaves_the_older_file_and_nothing_else() {
+    fn failures_leave_only_the_older_file() {
         let dir = tempfile::tempdir().expect("a folder");
         let file = dir.path().join("file");
         write(&file, "old").expect("it is written");
         // Another process's partial file has this name and must stay untouched.
-        let half = beside(&file, 0);
+        let half = temporary_path(&file, 0);
         fs::write(&half, "half").expect("it is written");
         write(&file, "new").expect("there are other names");
         assert_eq!(fs::read_to_string(&file).expect("it is there"), "new");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_somebody_else_stays_theirs() {
+    fn a_file_of_another_user_keeps_its_owner() {
         let dir = tempfile::tempdir().expect("a folder");
         let file = dir.path().join("file");
         write(&file, "old").expect("it is written");

@@ -1,6 +1,6 @@
 //! Tests of partitions in separate threads.
 
-use phitwire::catalogue::Given;
+use phitwire::catalogue::OptionValues;
 use phitwire::sim::direct::byte_parts::ExchangingBytes;
 use phitwire::sim::direct::{Config, Executor, Links, Report, Serial, Simulation, Warmup};
 use phitwire_aries::cycle::{Aries, AriesOptions};
@@ -23,7 +23,7 @@ fn run(name: &str, threads: usize, executor: &mut dyn Executor) -> Report {
         .expect("a network");
     let mut machines = MACHINES.iter().filter_map(|machine| machine.simulation);
     let simulation = machines.find(|simulation| (simulation.is_of)(&*network));
-    let chosen = (simulation.expect("its machine").choose)(&Given::default());
+    let chosen = (simulation.expect("its machine").choose)(&OptionValues::default());
     let config = config();
     let one = &chosen.expect("the defaults")[0];
     let built = one.build(&*network, &config, Links::Direct, threads, executor);

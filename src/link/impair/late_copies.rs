@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_unchanged_as_late_as_told_and_of_every_order_of_magnitude() {
+    fn copies_are_unchanged_and_on_time_with_delays_of_every_magnitude() {
         let mut late = late(100);
         for number in 0..3_000_u32 {
             late.see(Time::ZERO, &number.to_be_bytes());
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_bounded() {
+    fn held_copies_are_bounded() {
         let mut late = late(100);
         for _ in 0..MAX_HELD_COPIES + 10 {
             late.see(Time::ZERO, &[]);

@@ -80,7 +80,7 @@ fn units_are_those_of_tc() {
 }
 
 #[test]
-fn errors_name_the_place_and_the_expectation() {
+fn errors_name_the_position_and_the_expectation() {
     let late = "a nonzero `delay` together with `reorder`";
     let refused = [
         ("loss", 4, PERCENT, "the end of the text"),

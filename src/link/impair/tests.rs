@@ -323,7 +323,7 @@ fn a_rate_serialises() {
 }
 
 #[test]
-fn the_limit_bounds_what_is_held() {
+fn the_limit_bounds_held_frames() {
     let mut impairment = impair("delay 1s limit 10", 15);
     for _ in 0..25 {
         impairment.send(Time::ZERO, b"frame");

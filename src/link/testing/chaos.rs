@@ -149,7 +149,7 @@ pub fn every_packet_arrives_once_whatever_happens<L: Link>() {
     });
 }
 
-pub fn no_packet_arrives_twice_whoever_dies<L: Link>() {
+pub fn no_packet_arrives_twice_across_restarts<L: Link>() {
     let operations = prop::collection::vec(operation_or_end::<L>(), 1..60);
     proptest!(cases(), |(seed in any::<u64>(), operations in operations)| {
         campaign_of_ends::<L>(seed, operations);

@@ -89,7 +89,7 @@ pub fn a_request_that_was_not_the_peer_s_is_taken_back<L: Link>() {
     }
 }
 
-pub fn a_request_for_no_lane_kills_nobody<L: Link>() {
+pub fn requests_for_no_lane_are_dropped<L: Link>() {
     let mut pair = taped_pair::<L>(3);
     let before = pair.count(A, |c| c.drop_wrong_lanes);
     for _ in 0..100 {
@@ -118,7 +118,7 @@ pub fn a_new_process_begins_no_session_without_lanes<L: Link>() {
     assert!(all_lanes(&pair));
 }
 
-pub fn a_pattern_that_nobody_asked_for_takes_no_lane<L: Link>() {
+pub fn an_unrequested_pattern_removes_no_lane<L: Link>() {
     let mut pair = taped_pair::<L>(4);
     let mut frame = request(&pair, A, 7);
     // Blank lane 2, as if it had failed for a moment.

@@ -51,7 +51,7 @@ pub fn a_noisy_lane_is_charged_and_given_up_at_the_threshold<L: Link>() {
     assert_eq!(L::check_failures(&pair.ends[B].lcb), errors);
 }
 
-pub fn frames_from_before_a_lane_left_end_no_session_while_the_peer_stands_still<L: Link>() {
+pub fn frames_from_before_a_lane_loss_end_no_session_of_a_suspended_peer<L: Link>() {
     let mut pair = pair_with_threshold::<L>(20);
     noise(&mut pair, 0b010, 2_000);
     until_on_lanes(&mut pair, 0b101, 500, SECOND.times(20));

@@ -61,7 +61,7 @@ fn wedge<L: Link>(pair: &mut Pair<L>) {
     plant(pair, B);
 }
 
-pub fn a_session_in_which_nothing_can_be_used_begins_anew_within_its_time<L: Link>() {
+pub fn a_session_without_usable_frames_restarts_in_time<L: Link>() {
     let mut pair = pair_with::<L>(|_| {});
     wedge(&mut pair);
     let before = L::given_up(&pair.ends[B]);
@@ -148,7 +148,7 @@ pub fn answers_that_take_longer_than_a_session_may_be_unusable_are_waited_for<L:
     assert!(pair.downs(A).is_empty(), "{}", pair.state());
 }
 
-pub fn what_the_peer_takes_for_acknowledged_is_not_waited_for_for_ever<L: Link>() {
+pub fn a_falsely_acknowledged_packet_is_not_awaited_for_ever<L: Link>() {
     let mut pair = flowing::<L>(|_| {});
     pair.allow_gaps();
     // A's data is lost, and a forged frame acknowledges it in B's name.
@@ -167,7 +167,7 @@ pub fn what_the_peer_takes_for_acknowledged_is_not_waited_for_for_ever<L: Link>(
     traffic_flows(&mut pair);
 }
 
-pub fn silence_is_told_and_untold_and_nothing_else_happens<L: Link>() {
+pub fn silence_is_reported_and_cleared_and_nothing_else_happens<L: Link>() {
     let mut pair = flowing::<L>(|_| {});
     let asleep = pair.now;
     pair.run_for(SECOND.times(20));
@@ -205,7 +205,7 @@ pub fn silence_is_told_and_untold_and_nothing_else_happens<L: Link>() {
     assert!(no_session_ended(&pair));
 }
 
-pub fn a_process_that_stood_still_does_not_call_its_peer_silent<L: Link>() {
+pub fn a_resumed_process_does_not_call_its_peer_silent<L: Link>() {
     let mut pair = flowing::<L>(|_| {});
     // The process stands still for half a minute. Then its timers run before any reply is read.
     pair.now += SECOND.times(30);
@@ -216,7 +216,7 @@ pub fn a_process_that_stood_still_does_not_call_its_peer_silent<L: Link>() {
     }
 }
 
-pub fn nobody_is_asked_where_silence_is_not_told<L: Link>() {
+pub fn no_peer_is_probed_if_silence_is_not_reported<L: Link>() {
     let mut pair = flowing::<L>(|profile| profile.silence = None);
     pair.run_for(SECOND);
     let [a, b] = pair.ends.each_ref().map(|end| end.lcb.next_wakeup());
@@ -253,7 +253,7 @@ pub fn a_peer_that_is_far_away_is_called_silent_once_and_then_waited_for<L: Link
 }
 
 /// Time until both ends report that a cut link is silent.
-fn told_after<L: Link>(pair: &mut Pair<L>) -> Duration {
+fn silence_reported_after<L: Link>(pair: &mut Pair<L>) -> Duration {
     let begin = pair.now;
     pair.wire(|wire| wire.cut = true);
     pair.run_until(SECOND.times(100), |pair| {
@@ -265,7 +265,7 @@ fn told_after<L: Link>(pair: &mut Pair<L>) -> Duration {
 pub fn a_cable_that_was_out_does_not_make_its_ends_more_patient<L: Link>() {
     for busy in [true, false] {
         let mut pair = flowing::<L>(|_| {});
-        told_after(&mut pair);
+        silence_reported_after(&mut pair);
         pair.run_for(SECOND.times(30));
         pair.wire(|wire| wire.cut = false);
         if busy {
@@ -274,7 +274,7 @@ pub fn a_cable_that_was_out_does_not_make_its_ends_more_patient<L: Link>() {
         } else {
             pair.run_for(SECOND.times(10));
         }
-        let after = told_after(&mut pair);
+        let after = silence_reported_after(&mut pair);
         assert!(after <= Duration::from_ms(2_100), "busy {busy}: {after:?}");
     }
 }
@@ -305,12 +305,12 @@ pub fn frames_on_wrong_lanes_draw_training_frames_at_their_own_pace<L: Link>() {
 }
 
 fn stalls<L: Link>(pair: &Pair<L>, end: usize) -> Vec<LinkEvent> {
-    let tells = |event: &&LinkEvent| matches!(event, LinkEvent::Stalled | LinkEvent::Moves);
+    let tells = |event: &&LinkEvent| matches!(event, LinkEvent::Stalled | LinkEvent::Resumed);
     let events = pair.ends[end].events.iter();
     events.filter(tells).cloned().collect()
 }
 
-pub fn a_way_that_swallows_long_frames_is_told_although_short_ones_pass<L: Link>() {
+pub fn a_path_that_drops_long_frames_is_reported_although_short_ones_pass<L: Link>() {
     let mut pair = flowing::<L>(|_| {});
     pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
     pair.load(A, 300);
@@ -325,11 +325,11 @@ pub fn a_way_that_swallows_long_frames_is_told_although_short_ones_pass<L: Link>
     assert!(stalls(&pair, B).is_empty(), "the other direction works");
     pair.wires[B].most_bytes = usize::MAX;
     pair.finish(SECOND.times(10));
-    assert_eq!(stalls(&pair, A), [LinkEvent::Stalled, LinkEvent::Moves]);
+    assert_eq!(stalls(&pair, A), [LinkEvent::Stalled, LinkEvent::Resumed]);
     assert!(!pair.ends[A].lcb.is_stalled());
 }
 
-pub fn who_misses_a_packet_for_a_minute_begins_a_new_session_and_says_why<L: Link>() {
+pub fn an_end_that_misses_a_packet_for_a_minute_restarts_with_a_reason<L: Link>() {
     let mut pair = flowing::<L>(|_| {});
     pair.allow_gaps();
     pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
@@ -342,7 +342,7 @@ pub fn who_misses_a_packet_for_a_minute_begins_a_new_session_and_says_why<L: Lin
 
 /// The peer's frames, handled several at once, request a packet and show that the peer is live
 /// before the packet is resent.
-pub fn a_way_that_swallows_long_frames_is_told_also_while_the_peer_sends<L: Link>() {
+pub fn a_path_that_drops_long_frames_is_reported_while_the_peer_sends<L: Link>() {
     let mut pair = flowing::<L>(|_| {});
     pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
     pair.wires[A].cut = true;
@@ -362,9 +362,7 @@ pub fn a_way_that_swallows_long_frames_is_told_also_while_the_peer_sends<L: Link
     assert!(pair.ends[A].lcb.is_stalled(), "{}", pair.state());
 }
 
-pub fn a_session_given_up_over_a_way_that_swallows_long_frames_says_so_and_the_next_one_knows<
-    L: Link,
->() {
+pub fn a_session_given_up_for_dropped_long_frames_passes_its_stall_to_the_next<L: Link>() {
     let mut pair = flowing::<L>(|profile| profile.give_up = Some(SECOND.times(2)));
     pair.allow_gaps();
     pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
@@ -402,7 +400,7 @@ pub fn a_silent_peer_and_an_end_that_stood_still_are_not_called_stalled<L: Link>
 
 /// One direction works first, as after an interface outage: one end resolves its neighbour before
 /// the other.
-pub fn a_cable_that_is_whole_one_way_first_is_not_called_stalled<L: Link>() {
+pub fn a_cable_restored_in_one_direction_first_is_not_called_stalled<L: Link>() {
     for (give_up, cut, lag) in [
         (None, 800, 450),
         (Some(SECOND), 800, 450),
@@ -428,7 +426,7 @@ pub fn a_cable_that_is_whole_one_way_first_is_not_called_stalled<L: Link>() {
 }
 
 /// At least half of the short frames are lost, so the peer is heard only with pauses.
-pub fn a_way_that_swallows_long_frames_is_told_although_many_frames_are_lost<L: Link>() {
+pub fn a_path_that_drops_long_frames_is_reported_although_many_frames_are_lost<L: Link>() {
     for (seed, loss, seconds) in (0..8).flat_map(|n| [(n, 500, 5), (n, 700, 10), (n, 900, 30)]) {
         let mut pair = flowing::<L>(|profile| profile.give_up = Some(SECOND.times(seconds)));
         pair.allow_gaps();
@@ -486,7 +484,7 @@ pub fn a_peer_that_has_no_room_is_asked_for_some_and_has_lost_nothing<L: Link>()
     assert!(pair.ends[A].lcb.retry_timeout() <= timeout.times(2));
 }
 
-pub fn what_a_link_carries_after_a_rest_is_sent_once<L: Link>() {
+pub fn packets_after_an_idle_time_are_sent_once<L: Link>() {
     let mut pair = flowing::<L>(|_| {});
     let before = losses(&pair);
     for rest in 1..100 {

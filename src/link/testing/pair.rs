@@ -183,7 +183,7 @@ impl<L: Link> Pair<L> {
                 clock.look(self.now, Duration::ZERO),
                 clock.take_standstill(),
             );
-            self.ends[end].lcb.stood_still(now, span);
+            self.ends[end].lcb.handle_suspension(now, span);
         }
         self.settle();
         frames.iter().for_each(|frame| self.inject(end, frame));
@@ -228,7 +228,7 @@ impl<L: Link> Pair<L> {
     }
 
     /// Starts a new recording of the frames sent.
-    pub fn tape_anew(&mut self) {
+    pub fn restart_tape(&mut self) {
         self.tape.clear();
         self.taping = true;
     }

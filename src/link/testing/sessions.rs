@@ -12,7 +12,7 @@ use crate::link::{
 };
 use crate::time::Duration;
 
-pub fn initialisation_takes_few_round_trips_and_says_who_is_there<L: Link>() {
+pub fn initialisation_takes_few_round_trips_and_names_the_peer<L: Link>() {
     let mut pair = Pair::<L>::new(1);
     let start = pair.now;
     pair.wait_up();
@@ -245,7 +245,7 @@ pub fn the_news_of_a_command_may_be_lost<L: Link>() {
     assert_eq!(pair.ends[B].lcb.state(), LinkState::Training);
 }
 
-pub fn giving_up_is_for_those_who_ask_for_it<L: Link>() {
+pub fn only_ends_with_give_up_end_the_session<L: Link>() {
     let profile = LinkProfile {
         give_up: Some(SECOND),
         ..LinkProfile::live()

@@ -12,14 +12,14 @@ const GIVE_UP: Duration = Duration::from_ms(2_000);
 const MS: Duration = Duration::from_ms(1);
 
 fn pair<L: Link>(seed: u64) -> Pair<L> {
-    let questions = LinkProfile::live().questions;
-    asking(seed, questions)
+    let max_probes = LinkProfile::live().max_probes;
+    asking(seed, max_probes)
 }
 
-fn asking<L: Link>(seed: u64, questions: Option<u32>) -> Pair<L> {
+fn asking<L: Link>(seed: u64, max_probes: Option<u32>) -> Pair<L> {
     let profile = || LinkProfile {
         give_up: Some(GIVE_UP),
-        questions,
+        max_probes,
         ..LinkProfile::live()
     };
     let [a, b] = [(A, 1_000), (B, 2_000)].map(|(end, epoch)| made::<L>(end, epoch, profile()));
@@ -134,7 +134,7 @@ pub fn a_half_frozen_link_is_given_up_in_its_time_and_comes_back<L: Link>() {
     }
 }
 
-pub fn a_peer_that_comes_back_late_may_say_what_it_has<L: Link>() {
+pub fn a_peer_that_resumes_late_may_still_acknowledge<L: Link>() {
     let mut pair = pair::<L>(1);
     pair.wire(|wire| wire.delay = MS.times(60));
     pair.exchange(50, SECOND.times(20));
@@ -155,8 +155,8 @@ pub fn a_peer_that_comes_back_late_may_say_what_it_has<L: Link>() {
 
 /// Number of units resent although no frame was lost, when one end runs only now and then, as on a
 /// starved host.
-fn resent_to_a_starved_peer<L: Link>(questions: Option<u32>) -> u64 {
-    let mut pair = asking::<L>(1, questions);
+fn resent_to_a_starved_peer<L: Link>(max_probes: Option<u32>) -> u64 {
+    let mut pair = asking::<L>(1, max_probes);
     pair.exchange(100, SECOND);
     for _ in 0..20 {
         pair.load(A, 5);
@@ -172,7 +172,7 @@ fn resent_to_a_starved_peer<L: Link>(questions: Option<u32>) -> u64 {
 
 pub fn nothing_is_resent_to_a_starved_peer<L: Link>() {
     assert_eq!(
-        resent_to_a_starved_peer::<L>(LinkProfile::live().questions),
+        resent_to_a_starved_peer::<L>(LinkProfile::live().max_probes),
         0
     );
 }

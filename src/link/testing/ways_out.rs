@@ -27,18 +27,18 @@ fn die<L: Link>(pair: &mut Pair<L>, end: usize) {
     L::die(&mut pair.ends[end].lcb, now);
 }
 
-fn says(state: u8) -> impl Fn(&[u8]) -> bool {
+fn has_state(state: u8) -> impl Fn(&[u8]) -> bool {
     move |bytes| Training::parse(bytes).is_ok_and(|t| t.state == state)
 }
 
 /// A learns that B lost its lanes only after B has retrained them and found A, just before A would
 /// notice the new session.
-pub fn an_end_that_hears_too_late_that_its_peer_died_comes_back<L: Link>() {
+pub fn an_end_that_learns_late_of_its_peer_s_death_recovers<L: Link>() {
     let mut pair = taped_pair::<L>(1);
     pair.wires[A].cut = true;
     die(&mut pair, B);
     pair.run_for(Duration::from_ms(1));
-    let obituary = pair.last_taped(A, says(4));
+    let obituary = pair.last_taped(A, has_state(4));
     pair.wires[A].cut = false;
     pair.link_up(B);
     while !pair.ends[B].lcb.is_active() {
@@ -59,7 +59,7 @@ pub fn an_end_that_hears_too_late_that_its_peer_died_comes_back<L: Link>() {
 
 /// B goes down, up and down again while the link is cut, so it is down under an epoch that A does
 /// not know.
-pub fn an_end_whose_peer_is_down_under_another_name_hears_of_it<L: Link>() {
+pub fn an_end_learns_that_its_peer_is_down_under_another_epoch<L: Link>() {
     let mut pair = taped_pair::<L>(2);
     pair.wire(|wire| wire.cut = true);
     for _ in 0..2 {
@@ -103,7 +103,7 @@ pub fn an_end_without_lanes_answers_a_peer_that_was_spoken_to_by_a_stranger<L: L
     stranger.tape.clear();
     stranger.replace(A, 50_000);
     stranger.run_for(Duration::from_ms(1));
-    let mut frame = stranger.last_taped(B, says(1));
+    let mut frame = stranger.last_taped(B, has_state(1));
     frame = of_another_lab(&frame);
     pair.run_for(Duration::from_ms(1));
     pair.inject(B, &frame);
@@ -129,10 +129,10 @@ pub fn ends_that_believe_in_different_sessions_find_each_other<L: Link>() {
     pair.taping = true;
     // A(1000) trains, B(2000) replies, and we keep the reply.
     pair.run_until(SECOND, |pair| {
-        let to_a = |(to, bytes): &(usize, Vec<u8>)| *to == A && heard_by(bytes, 1_000);
+        let to_a = |(to, bytes): &(usize, Vec<u8>)| *to == A && confirms_epoch(bytes, 1_000);
         pair.tape.iter().any(to_a)
     });
-    let answer = pair.last_taped(A, |bytes| heard_by(bytes, 1_000));
+    let answer = pair.last_taped(A, |bytes| confirms_epoch(bytes, 1_000));
     let mut pair = Pair::<L>::new(6);
     pair.taping = true;
     let profile = LinkProfile::live();
@@ -152,7 +152,7 @@ pub fn ends_that_believe_in_different_sessions_find_each_other<L: Link>() {
     comes_up(&mut pair);
 }
 
-fn heard_by(bytes: &[u8], epoch: u32) -> bool {
+fn confirms_epoch(bytes: &[u8], epoch: u32) -> bool {
     Training::parse(bytes)
         .is_ok_and(|t| t.heard && t.header.rx_epoch == epoch && t.header.tx_epoch == 2_000)
 }

@@ -7,10 +7,10 @@ use crate::nic::memory::Memory;
 /// Longest datagram, in bytes.
 pub const MOST_DATAGRAM_BYTES: usize = 1 << 16;
 /// Number of slots that a target has for each source.
-pub(super) const PLACES: usize = 8;
+pub(super) const SLOTS: usize = 8;
 /// Bytes of a source's bells at its target, and of a target's receipts at the source: one word per
 /// slot.
-pub(super) const LINE: usize = PLACES * size_of::<u64>();
+pub(super) const LINE: usize = SLOTS * size_of::<u64>();
 
 /// Describes a datagram: number, length and check. Zero means no datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    const PER_PROCESSOR: u64 = 2 * LINE as u64 + (PLACES * MOST_DATAGRAM_BYTES) as u64;
+    const PER_PROCESSOR: u64 = 2 * LINE as u64 + (SLOTS * MOST_DATAGRAM_BYTES) as u64;
 
     pub(super) fn bytes(processors: u16) -> u64 {
         u64::from(processors) * Self::PER_PROCESSOR
@@ -73,22 +73,20 @@ impl Layout {
         self.bells(target) + self.processors * LINE as u64
     }
 
-    /// Address of slot `place` of `source`.
-    pub(super) fn place(self, source: u16, place: usize) -> u64 {
+    /// Address of slot `slot` of `source`.
+    pub(super) fn slot(self, source: u16, slot: usize) -> u64 {
         let first = self.base + 2 * self.processors * LINE as u64;
-        first + (u64::from(source) * PLACES as u64 + place as u64) * MOST_DATAGRAM_BYTES as u64
+        first + (u64::from(source) * SLOTS as u64 + slot as u64) * MOST_DATAGRAM_BYTES as u64
     }
 }
 
-pub(super) fn word(place: usize) -> u64 {
-    (place * size_of::<u64>()) as u64
+pub(super) fn word(slot: usize) -> u64 {
+    (slot * size_of::<u64>()) as u64
 }
 
-pub(super) fn line(memory: &Memory, address: u64) -> Option<[u64; PLACES]> {
+pub(super) fn line(memory: &Memory, address: u64) -> Option<[u64; SLOTS]> {
     let mut bytes = [0; LINE];
     memory.read(address, &mut bytes).ok()?;
     let words = bytes.as_chunks().0;
-    Some(core::array::from_fn(|place| {
-        u64::from_le_bytes(words[place])
-    }))
+    Some(core::array::from_fn(|slot| u64::from_le_bytes(words[slot])))
 }

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 pub use layout::MOST_DATAGRAM_BYTES;
 use layout::{Bell, LINE, Layout, line, word};
-use peer::{Outgoing, Peer, Place};
+use peer::{Outgoing, Peer, Slot};
 
 use super::memory::Memory;
 use super::puts::{PutEnd, PutError, RemotePuts};
@@ -30,15 +30,15 @@ const MOST_WAITING: (usize, usize) = (256, 16 * MOST_DATAGRAM_BYTES);
 /// Maximum number of outstanding puts, even if the NIC allows more. Twice as many gave no more
 /// throughput (`docs/guide/src/results.md`), and delayed other puts.
 const MOST_PUTS: usize = 384;
-/// Limit on outstanding puts to a target that has not responded for [`HUSH`].
+/// Limit on outstanding puts to a target that has not responded for [`QUIET_AFTER`].
 const FEW_TO_ONE: usize = 32;
 /// A target silent for this long may be dead, and its puts are limited. A datagram in flight for
 /// this long no longer delays others.
-const HUSH: Duration = Duration::from_ms(20);
+const QUIET_AFTER: Duration = Duration::from_ms(20);
 /// A target that does not respond for this long is suspended, even if puts take longer to time out:
 /// the machine's settings allow up to a minute. A link that recovers or a detour found within this
 /// time goes unnoticed.
-const DEAF: Duration = Duration::from_ms(2_000);
+const SUSPEND_AFTER: Duration = Duration::from_ms(2_000);
 /// Limit on outstanding puts to a target that was suspended and has not responded since.
 const PROBES: usize = 2;
 /// Maximum number of puts to one target before the next target's turn.
@@ -95,7 +95,7 @@ counters! {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Asked {
+enum PendingPut {
     Piece { to: u16, serial: u32, offset: usize },
     Word(Word),
 }
@@ -103,7 +103,7 @@ enum Asked {
 #[derive(Clone, Copy, Debug)]
 struct Word {
     to: u16,
-    place: usize,
+    slot: usize,
     bell: Bell,
     is_receipt: bool,
     attempts: u8,
@@ -116,27 +116,27 @@ impl Word {
             true => layout.receipts(own),
             false => layout.bells(own),
         };
-        words + word(self.place)
+        words + word(self.slot)
     }
 
     /// Whether the slot still waits for this word. Otherwise a resend would overwrite a later put.
     fn counts(&self, peer: &Peer) -> bool {
         match self.is_receipt {
-            true => peer.heard[self.place] == self.bell.0,
+            true => peer.heard[self.slot] == self.bell.0,
             false => {
-                matches!(peer.places[self.place], Place::Told(bell, _) if bell == self.bell)
+                matches!(peer.slots[self.slot], Slot::Announced(bell, _) if bell == self.bell)
             }
         }
     }
 
-    const fn is_of_the_place_of(&self, other: &Self) -> bool {
-        self.to == other.to && self.place == other.place && self.is_receipt == other.is_receipt
+    const fn is_for_slot_of(&self, other: &Self) -> bool {
+        self.to == other.to && self.slot == other.slot && self.is_receipt == other.is_receipt
     }
 }
 
 /// Limits on outstanding puts.
 #[derive(Clone, Copy, Debug)]
-struct Most {
+struct PutLimits {
     /// In total: three quarters of the NIC's limit; the rest is for others.
     puts: usize,
     /// To one target: two thirds of the total, so that a dead target cannot hold every put until it
@@ -144,7 +144,7 @@ struct Most {
     to_one: usize,
 }
 
-impl Most {
+impl PutLimits {
     fn of(outstanding: usize) -> Self {
         let puts = (outstanding - outstanding / 4).clamp(1, MOST_PUTS);
         let to_one = puts.div_ceil(3) * 2;
@@ -154,18 +154,18 @@ impl Most {
 
 /// The datagrams of one NIC.
 ///
-/// Call order: [`hear`](Self::hear) when the NIC has advanced, then any number of
+/// Call order: [`poll`](Self::poll) when the NIC has advanced, then any number of
 /// [`receive`](Self::receive) and [`send`](Self::send), then [`put`](Self::put).
 #[derive(Debug)]
 pub struct Datagrams {
     layout: Layout,
-    most: Most,
+    limits: PutLimits,
     own: u16,
     peers: Vec<Peer>,
     /// Peers with datagrams in flight or waiting, in turn order.
     busy: VecDeque<u16>,
     words: VecDeque<Word>,
-    asked: BTreeMap<u64, Asked>,
+    asked: BTreeMap<u64, PendingPut>,
     serial: u32,
     /// Received bells, with their source and slot.
     arrived: VecDeque<(u16, usize, Bell)>,
@@ -198,7 +198,7 @@ impl Datagrams {
         };
         Ok(Self {
             layout,
-            most: Most::of(puts.most_outstanding()),
+            limits: PutLimits::of(puts.most_outstanding()),
             own: 0,
             peers: (0..processors).map(|_| Peer::new(nonce)).collect(),
             busy: VecDeque::new(),
@@ -254,13 +254,13 @@ impl Datagrams {
     /// # Panics
     /// If `room` is too short for the datagram.
     pub fn receive(&mut self, puts: &mut dyn RemotePuts, room: &mut [u8]) -> Option<usize> {
-        while let Some((source, place, bell)) = self.arrived.pop_front() {
-            self.tell(source, place, bell, true);
+        while let Some((source, slot, bell)) = self.arrived.pop_front() {
+            self.queue_word(source, slot, bell, true);
             let bytes = bell.length();
-            let place = self.layout.place(source, place);
+            let slot = self.layout.slot(source, slot);
             if (1..=MOST_DATAGRAM_BYTES).contains(&bytes)
                 && let data = &mut room[..bytes]
-                && puts.own_memory().read(place, data).is_ok()
+                && puts.own_memory().read(slot, data).is_ok()
                 && bell.describes(data)
             {
                 self.counters.datagrams_received += 1;
@@ -272,22 +272,22 @@ impl Datagrams {
     }
 
     /// Queues a bell or a receipt, replacing an unsent one for the same slot.
-    fn tell(&mut self, to: u16, place: usize, bell: Bell, is_receipt: bool) {
+    fn queue_word(&mut self, to: u16, slot: usize, bell: Bell, is_receipt: bool) {
         let word = Word {
             to,
-            place,
+            slot,
             bell,
             is_receipt,
             attempts: 0,
         };
-        match self.words.iter_mut().find(|w| w.is_of_the_place_of(&word)) {
+        match self.words.iter_mut().find(|w| w.is_for_slot_of(&word)) {
             Some(earlier) => *earlier = word,
             None => self.words.push_back(word),
         }
     }
 
     /// Handles completed puts, and polls the memory for bells and receipts.
-    pub fn hear(&mut self, now: Time, puts: &mut dyn RemotePuts) {
+    pub fn poll(&mut self, now: Time, puts: &mut dyn RemotePuts) {
         while let Some((name, end)) = puts.put_ended() {
             self.ended(now, name, end);
         }
@@ -311,7 +311,7 @@ impl Datagrams {
     /// When [`put`](Self::put) is due without any further event.
     pub fn next_deadline(&self) -> Option<Time> {
         let busy = self.busy.iter().map(|&to| &self.peers[usize::from(to)]);
-        busy.flat_map(|peer| [peer.deaf_at(), peer.gives_up_at()])
+        busy.flat_map(|peer| [peer.suspends_at(), peer.gives_up_at()])
             .flatten()
             .min()
     }
@@ -319,7 +319,7 @@ impl Datagrams {
     fn ended(&mut self, now: Time, name: u64, end: PutEnd) {
         match self.asked.remove(&name) {
             None => {}
-            Some(Asked::Word(word))
+            Some(PendingPut::Word(word))
                 if end == PutEnd::Damaged
                     && word.attempts < ATTEMPTS
                     && word.counts(&self.peers[usize::from(word.to)]) =>
@@ -328,8 +328,8 @@ impl Datagrams {
                 self.counters.puts_repeated += 1;
                 self.words.push_back(Word { attempts, ..word });
             }
-            Some(Asked::Word(_)) => {}
-            Some(Asked::Piece { to, serial, offset }) => {
+            Some(PendingPut::Word(_)) => {}
+            Some(PendingPut::Piece { to, serial, offset }) => {
                 let peer = &mut self.peers[usize::from(to)];
                 let is_its = |outgoing: &&mut Outgoing| outgoing.serial == serial;
                 let Some(outgoing) = peer.under_way.iter_mut().find(is_its) else {
@@ -356,7 +356,7 @@ impl Datagrams {
                     }
                     PutEnd::Damaged => outgoing.lost = true,
                     // Drop only this datagram: the target responds to other puts.
-                    PutEnd::Lost if now < peer.answered + HUSH => outgoing.lost = true,
+                    PutEnd::Lost if now < peer.answered + QUIET_AFTER => outgoing.lost = true,
                     PutEnd::Lost => self.counters.datagrams_lost += peer.fall_silent(now),
                 }
             }
@@ -367,33 +367,33 @@ impl Datagrams {
         for (number, peer) in (0..).zip(&mut self.peers) {
             if let Some(bells) = line(memory, self.layout.bells(number)) {
                 let mut new: Vec<(usize, Bell)> = Vec::new();
-                for (place, (heard, bell)) in peer.heard.iter_mut().zip(bells).enumerate() {
+                for (slot, (heard, bell)) in peer.heard.iter_mut().zip(bells).enumerate() {
                     if *heard != bell {
                         *heard = bell;
-                        new.push((place, Bell(bell)));
+                        new.push((slot, Bell(bell)));
                     }
                 }
                 new.retain(|(_, bell)| bell.0 != 0);
                 new.sort_by_key(|(_, bell)| bell.behind(peer.next));
-                for (place, bell) in new {
+                for (slot, bell) in new {
                     peer.next = bell.behind(0).wrapping_add(1);
                     peer.answers();
-                    self.arrived.push_back((number, place, bell));
+                    self.arrived.push_back((number, slot, bell));
                 }
             }
             if !peer
-                .places
+                .slots
                 .iter()
-                .any(|place| matches!(place, Place::Told(..)))
+                .any(|slot| matches!(slot, Slot::Announced(..)))
             {
                 continue;
             }
             let Some(receipts) = line(memory, self.layout.receipts(number)) else {
                 continue;
             };
-            for (place, receipt) in peer.places.iter_mut().zip(receipts) {
-                if matches!(place, Place::Told(bell, _) if bell.0 == receipt) {
-                    *place = Place::Free;
+            for (slot, receipt) in peer.slots.iter_mut().zip(receipts) {
+                if matches!(slot, Slot::Announced(bell, _) if bell.0 == receipt) {
+                    *slot = Slot::Free;
                     self.counters.datagrams_taken += 1;
                     peer.silent_until = Time::ZERO;
                     peer.silence = SILENCE.0;
@@ -411,7 +411,7 @@ impl Datagrams {
             );
             match puts.put(now, word.to, address, &bytes, true) {
                 Ok(name) => {
-                    let before = self.asked.insert(name, Asked::Word(word));
+                    let before = self.asked.insert(name, PendingPut::Word(word));
                     debug_assert!(before.is_none(), "put {name} has not ended");
                     any = true;
                 }
@@ -449,7 +449,7 @@ impl Datagrams {
 
     fn leave_the_deaf(&mut self, now: Time, to: u16) {
         let peer = &mut self.peers[usize::from(to)];
-        if peer.deaf_at().is_some_and(|at| at <= now) {
+        if peer.suspends_at().is_some_and(|at| at <= now) {
             self.counters.datagrams_lost += peer.fall_silent(now);
         }
     }
@@ -458,12 +458,12 @@ impl Datagrams {
     fn begin_waiting(&mut self, now: Time, to: u16) {
         let peer = &mut self.peers[usize::from(to)];
         self.counters.datagrams_lost += peer.give_up(now);
-        let is_free = |place: &Place| *place == Place::Free;
-        while let Some(place) = peer.places.iter().position(is_free)
+        let is_free = |slot: &Slot| *slot == Slot::Free;
+        while let Some(slot) = peer.slots.iter().position(is_free)
             && let Some(data) = peer.next_waiting()
         {
             self.serial = self.serial.wrapping_add(1);
-            peer.begin(now, place, self.serial, data);
+            peer.begin(now, slot, self.serial, data);
         }
     }
 
@@ -471,7 +471,7 @@ impl Datagrams {
         let mut stepped = Stepped::default();
         let peer = &mut self.peers[usize::from(to)];
         for _ in 0..PUTS_PER_TURN {
-            if !peer.has_room(now, self.most.to_one) {
+            if !peer.has_room(now, self.limits.to_one) {
                 break;
             }
             let mut outgoing = peer.under_way.iter_mut();
@@ -479,8 +479,8 @@ impl Datagrams {
                 break;
             };
             let (offset, piece) = outgoing.piece(puts.longest_put());
-            let address = self.layout.place(self.own, outgoing.place) + offset as u64;
-            let posted = match self.asked.len() < self.most.puts {
+            let address = self.layout.slot(self.own, outgoing.slot) + offset as u64;
+            let posted = match self.asked.len() < self.limits.puts {
                 true => puts.put(now, to, address, piece, false),
                 false => Err(PutError::Full),
             };
@@ -489,7 +489,7 @@ impl Datagrams {
                     let (bytes, serial) = (piece.len(), outgoing.serial);
                     outgoing.was_put(bytes);
                     peer.was_asked(now);
-                    let asked = Asked::Piece { to, serial, offset };
+                    let asked = PendingPut::Piece { to, serial, offset };
                     let before = self.asked.insert(name, asked);
                     debug_assert!(before.is_none(), "put {name} has not ended");
                     stepped.put = true;
@@ -513,26 +513,26 @@ impl Datagrams {
                 return;
             };
             let Outgoing {
-                place, bell, lost, ..
+                slot, bell, lost, ..
             } = *outgoing;
             if !outgoing.is_done() {
-                if now < outgoing.began + HUSH {
+                if now < outgoing.began + QUIET_AFTER {
                     return;
                 }
                 at += 1;
                 continue;
             }
             debug_assert!(
-                peer.places[place] == Place::Filling,
+                peer.slots[slot] == Slot::Filling,
                 "a datagram fills its slot until its bell rings"
             );
             peer.under_way.remove(at);
             if lost {
-                peer.places[place] = Place::Free;
+                peer.slots[slot] = Slot::Free;
                 self.counters.datagrams_lost += 1;
             } else {
-                peer.places[place] = Place::Told(bell, now);
-                self.tell(to, place, bell, false);
+                peer.slots[slot] = Slot::Announced(bell, now);
+                self.queue_word(to, slot, bell, false);
             }
         }
     }

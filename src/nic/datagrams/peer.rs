@@ -2,23 +2,25 @@
 
 use std::collections::VecDeque;
 
-use super::layout::{Bell, LINE, PLACES};
-use super::{ATTEMPTS, DEAF, FEW_TO_ONE, HUSH, MOST_WAITING, PATIENCE, PROBES, SILENCE};
+use super::layout::{Bell, LINE, SLOTS};
+use super::{
+    ATTEMPTS, FEW_TO_ONE, MOST_WAITING, PATIENCE, PROBES, QUIET_AFTER, SILENCE, SUSPEND_AFTER,
+};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Slot {
     Free,
     Filling,
     /// The bell was rung at this time.
-    Told(Bell, Time),
+    Announced(Bell, Time),
 }
 
 /// A datagram being put into its slot.
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    pub(super) place: usize,
+    pub(super) slot: usize,
     pub(super) serial: u32,
     pub(super) began: Time,
     pub(super) bell: Bell,
@@ -67,7 +69,7 @@ impl Outgoing {
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) number: u16,
-    pub(super) places: [Place; PLACES],
+    pub(super) slots: [Slot; SLOTS],
     /// Outstanding puts to the peer.
     pub(super) outstanding: usize,
     /// When the first of the outstanding puts was posted.
@@ -81,7 +83,7 @@ pub(super) struct Peer {
     waiting_bytes: usize,
     pub(super) silent_until: Time,
     pub(super) silence: Duration,
-    pub(super) heard: [u64; PLACES],
+    pub(super) heard: [u64; SLOTS],
     /// Number of the bell expected next.
     pub(super) next: u16,
 }
@@ -90,7 +92,7 @@ impl Peer {
     pub(super) fn new(nonce: u64) -> Self {
         Self {
             number: Rng::new(nonce, 0).next_u64() as u16,
-            places: [Place::Free; PLACES],
+            slots: [Slot::Free; SLOTS],
             outstanding: 0,
             asked: Time::ZERO,
             answered: Time::ZERO,
@@ -100,7 +102,7 @@ impl Peer {
             waiting_bytes: 0,
             silent_until: Time::ZERO,
             silence: SILENCE.0,
-            heard: [0; PLACES],
+            heard: [0; SLOTS],
             next: 0,
         }
     }
@@ -133,10 +135,10 @@ impl Peer {
 
     /// Whether another put may go to this target, up to the limit `most`.
     pub(super) fn has_room(&self, now: Time, most: usize) -> bool {
-        let is_hushed = self.answered + HUSH < now;
+        let is_quiet = self.answered + QUIET_AFTER < now;
         let was_silent = self.silence > SILENCE.0;
         self.outstanding
-            < match (is_hushed, was_silent) {
+            < match (is_quiet, was_silent) {
                 (false, _) => most,
                 (true, false) => FEW_TO_ONE.min(most),
                 (true, true) => PROBES,
@@ -144,15 +146,15 @@ impl Peer {
     }
 
     /// When the peer is suspended unless it responds.
-    pub(super) fn deaf_at(&self) -> Option<Time> {
-        (self.outstanding > 0).then(|| self.asked.max(self.answered) + DEAF)
+    pub(super) fn suspends_at(&self) -> Option<Time> {
+        (self.outstanding > 0).then(|| self.asked.max(self.answered) + SUSPEND_AFTER)
     }
 
     /// When the next overdue receipt frees its slot for a waiting datagram.
     pub(super) fn gives_up_at(&self) -> Option<Time> {
-        let told = self.places.iter().filter_map(|place| match place {
-            Place::Told(_, since) => Some(*since + PATIENCE),
-            Place::Free | Place::Filling => None,
+        let told = self.slots.iter().filter_map(|slot| match slot {
+            Slot::Announced(_, since) => Some(*since + PATIENCE),
+            Slot::Free | Slot::Filling => None,
         });
         told.min().filter(|_| !self.waiting.is_empty())
     }
@@ -187,7 +189,7 @@ impl Peer {
         self.waiting.clear();
         self.waiting_bytes = 0;
         for outgoing in self.under_way.drain(..) {
-            self.places[outgoing.place] = Place::Free;
+            self.slots[outgoing.slot] = Slot::Free;
         }
         self.outstanding = 0;
         lost as u64
@@ -196,23 +198,20 @@ impl Peer {
     /// Frees the slots whose receipt is overdue, and returns their number.
     pub(super) fn give_up(&mut self, now: Time) -> u64 {
         let mut lost = 0;
-        for place in &mut self.places {
-            if matches!(place, Place::Told(_, since) if *since + PATIENCE <= now) {
-                *place = Place::Free;
+        for slot in &mut self.slots {
+            if matches!(slot, Slot::Announced(_, since) if *since + PATIENCE <= now) {
+                *slot = Slot::Free;
                 lost += 1;
             }
         }
         lost
     }
 
-    pub(super) fn begin(&mut self, now: Time, place: usize, serial: u32, data: Vec<u8>) {
-        debug_assert!(
-            self.places[place] == Place::Free,
-            "a slot holds one datagram"
-        );
-        self.places[place] = Place::Filling;
+    pub(super) fn begin(&mut self, now: Time, slot: usize, serial: u32, data: Vec<u8>) {
+        debug_assert!(self.slots[slot] == Slot::Free, "a slot holds one datagram");
+        self.slots[slot] = Slot::Filling;
         self.under_way.push_back(Outgoing {
-            place,
+            slot,
             serial,
             began: now,
             bell: Bell::new(self.number, &data),

@@ -2,7 +2,7 @@ use super::*;
 
 use phitwire_framing::carrier::frame::checksum;
 
-use super::layout::PLACES;
+use super::layout::SLOTS;
 use crate::nic::memory::OutOfRange;
 use crate::rng::Rng;
 
@@ -231,7 +231,7 @@ impl Rig {
                 continue;
             }
             let mut puts = self.net.end(own);
-            end.hear(self.now, &mut puts);
+            end.poll(self.now, &mut puts);
             while let Some(bytes) = end.receive(&mut puts, &mut room) {
                 let (data, check) = room[..bytes].split_at(bytes - 4);
                 assert_eq!(
@@ -310,7 +310,7 @@ fn datagrams_arrive_once_whole_and_in_order() {
 }
 
 #[test]
-fn what_puts_that_come_late_spoil_is_dropped() {
+fn datagrams_overwritten_by_late_puts_are_dropped() {
     let trouble = Trouble {
         damaged: 100,
         lost: 10,
@@ -342,14 +342,14 @@ fn what_puts_that_come_late_spoil_is_dropped() {
 fn a_bell_for_other_bytes_delivers_nothing() {
     let mut rig = Rig::new(2, Trouble::default());
     rig.send(0, 1, 1_000).unwrap();
-    let place = rig.ends[1].layout.place(0, 0);
-    while !matches!(rig.ends[0].peers[1].places[0], Place::Told(..)) {
+    let slot = rig.ends[1].layout.slot(0, 0);
+    while !matches!(rig.ends[0].peers[1].slots[0], Slot::Announced(..)) {
         rig.now += STEP;
         rig.net.deliver(rig.now);
-        rig.ends[0].hear(rig.now, &mut rig.net.end(0));
+        rig.ends[0].poll(rig.now, &mut rig.net.end(0));
         rig.ends[0].put(rig.now, &mut rig.net.end(0));
     }
-    rig.net.memories[1].write(place + 500, &[!0, 0]).unwrap();
+    rig.net.memories[1].write(slot + 500, &[!0, 0]).unwrap();
     rig.run(Duration::from_ms(1));
     let counters = rig.counters();
     assert_eq!((rig.count(), counters.datagrams_broken), (0, 1));
@@ -357,7 +357,7 @@ fn a_bell_for_other_bytes_delivers_nothing() {
 }
 
 #[test]
-fn nobody_waits_for_the_dead_and_they_come_back() {
+fn dead_peers_delay_no_other_and_recover() {
     let mut rig = Rig::new(3, Trouble::default());
     rig.net.dead[2] = true;
     for _ in 0..30 {
@@ -392,15 +392,15 @@ fn the_dead_are_left_alone_long_before_puts_time_out() {
     let mut rig = Rig::new(3, Trouble::default());
     rig.net.given_up = Duration::from_ms(20_000);
     rig.net.dead[2] = true;
-    rig.run(HUSH + STEP);
+    rig.run(QUIET_AFTER + STEP);
     let begin = rig.now;
     for _ in 0..10 {
         rig.send(0, 2, 1_000).unwrap();
     }
-    rig.run(DEAF - Duration::from_ms(1));
+    rig.run(SUSPEND_AFTER - Duration::from_ms(1));
     assert_eq!(rig.counters().datagrams_lost, 0);
     let due = rig.ends[0].next_deadline().unwrap();
-    assert!(due > rig.now && due <= begin + DEAF + STEP.times(2));
+    assert!(due > rig.now && due <= begin + SUSPEND_AFTER + STEP.times(2));
     rig.run(Duration::from_ms(2));
     assert_eq!(rig.counters().datagrams_lost, 10);
     assert_eq!(rig.ends[0].next_deadline(), None);
@@ -408,7 +408,7 @@ fn the_dead_are_left_alone_long_before_puts_time_out() {
     // A few puts probe the target again. It comes back before any of them has timed out.
     rig.run(SILENCE.0);
     rig.send(0, 2, 9_000).unwrap();
-    rig.run(DEAF + Duration::from_ms(1));
+    rig.run(SUSPEND_AFTER + Duration::from_ms(1));
     assert_eq!(rig.counters().datagrams_lost, 11);
     assert!(rig.net.under_way.len() <= FEW_TO_ONE + PROBES);
     rig.net.dead[2] = false;
@@ -422,13 +422,13 @@ fn the_dead_are_left_alone_long_before_puts_time_out() {
 }
 
 #[test]
-fn who_was_only_slow_is_asked_again_as_soon_as_it_answers() {
+fn a_slow_peer_is_resumed_as_soon_as_it_answers() {
     let mut rig = Rig::new(2, Trouble::default());
     rig.send(0, 1, 1_000).unwrap();
     rig.ends[0].put(rig.now, &mut rig.net.end(0));
     // Hold all puts for a while.
     let mut still = core::mem::take(&mut rig.net.under_way);
-    rig.run(DEAF + STEP);
+    rig.run(SUSPEND_AFTER + STEP);
     assert_eq!(rig.send(0, 1, 99), Err(DatagramError::Silent(1)));
     assert_eq!(rig.counters().datagrams_lost, 1);
     rig.net.under_way.append(&mut still);
@@ -439,7 +439,7 @@ fn who_was_only_slow_is_asked_again_as_soon_as_it_answers() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_said() {
+fn datagrams_that_cannot_be_sent_are_refused() {
     let mut rig = Rig::new(2, Trouble::default());
     let now = rig.now;
     let end = &mut rig.ends[0];
@@ -501,12 +501,12 @@ fn a_repeated_word_does_not_overwrite_a_later_one() {
         let end = &mut rig.ends[own];
         let word = Word {
             to: 1 - own as u16,
-            place: 0,
+            slot: 0,
             bell,
             is_receipt,
             attempts: 0,
         };
-        end.asked.insert(1 << 40, Asked::Word(word));
+        end.asked.insert(1 << 40, PendingPut::Word(word));
         end.ended(rig.now, 1 << 40, PutEnd::Damaged);
     }
     assert!(rig.ends[0].words.is_empty(), "the slot is free");
@@ -521,7 +521,7 @@ fn a_repeated_word_does_not_overwrite_a_later_one() {
 }
 
 #[test]
-fn whatever_is_written_there_delivers_nothing() {
+fn stray_writes_deliver_nothing() {
     let mut rig = Rig::new(3, Trouble::default());
     let mut rng = Rng::new(8, 8);
     let layout = rig.ends[1].layout;
@@ -535,17 +535,17 @@ fn whatever_is_written_there_delivers_nothing() {
     ];
     for round in 0..200_u64 {
         let mut words: Vec<u8> = (0..lines).map(|_| rng.next_u64() as u8).collect();
-        for (place, word) in words.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        for (slot, word) in words.as_chunks_mut::<8>().0.iter_mut().enumerate() {
             // Half of them are bells with edge-case lengths and the checksum of an empty datagram.
             if rng.below(2) == 0 {
                 let empty = Bell::new(round as u16, &[]).0;
-                *word = (empty | lengths[place % lengths.len()] as u64).to_le_bytes();
+                *word = (empty | lengths[slot % lengths.len()] as u64).to_le_bytes();
             }
         }
         rig.net.memories[1].write(layout.base, &words).unwrap();
         rig.net.served[1] += 1;
         rig.run(STEP.times(3));
-        assert!(rig.ends[1].words.len() <= 2 * 3 * PLACES);
+        assert!(rig.ends[1].words.len() <= 2 * 3 * SLOTS);
     }
     assert_eq!(rig.count(), 0);
     assert!(rig.counters().datagrams_broken > 1_000);
@@ -559,7 +559,7 @@ fn whatever_is_written_there_delivers_nothing() {
 }
 
 #[test]
-fn who_has_another_layout_delivers_nothing() {
+fn a_peer_with_another_layout_delivers_nothing() {
     let mut rig = Rig::new(3, Trouble::default());
     rig.ends[2] = Datagrams::new(2, 99, &mut rig.net.end(2)).unwrap();
     for _ in 0..20 {
@@ -590,13 +590,13 @@ fn numbers_come_round() {
         rig.send(0, 1, 100).unwrap();
     }
     while rig.ends[0].peers[1]
-        .places
+        .slots
         .iter()
-        .any(|place| !matches!(place, Place::Told(..)))
+        .any(|slot| !matches!(slot, Slot::Announced(..)))
     {
         rig.now += STEP;
         rig.net.deliver(rig.now);
-        rig.ends[0].hear(rig.now, &mut rig.net.end(0));
+        rig.ends[0].poll(rig.now, &mut rig.net.end(0));
         rig.ends[0].put(rig.now, &mut rig.net.end(0));
     }
     rig.run(Duration::from_ms(1));
@@ -607,7 +607,7 @@ fn numbers_come_round() {
 #[test]
 fn a_receipt_that_never_comes_is_counted_with_the_next_datagram() {
     let mut rig = Rig::new(2, Trouble::default());
-    rig.ends[0].peers[1].places[3] = Place::Told(Bell(7), rig.now);
+    rig.ends[0].peers[1].slots[3] = Slot::Announced(Bell(7), rig.now);
     rig.run(PATIENCE + STEP);
     rig.send(0, 1, 10 + HEAD).unwrap();
     rig.run(Duration::from_ms(1));

@@ -25,19 +25,19 @@ use super::packet::{MAX_FRAME_BYTES, Packet};
 use crate::link::common::{BAD_WORDS_UNTIL_DOUBT, Common};
 use crate::link::outgoing::Outgoing;
 use crate::link::training::{Offer, Terms};
-use crate::link::{EndAccount, Glance, LinkEnd, LinkView as _, MAX_VCS, Units, Wire};
+use crate::link::{EndAccount, FrameContents, LinkEnd, LinkView as _, MAX_VCS, Units, Wire};
 use crate::time::{Duration, Time};
 use receiver::Receiver;
 use sender::Sender;
 
 /// The packets that a frame carries, as seen by an observer.
-pub fn glance<P: Packet>(frame: &Frame<'_>) -> Option<Glance> {
+pub fn frame_contents<P: Packet>(frame: &Frame<'_>) -> Option<FrameContents> {
     let count = frame.units(P::KIND).ok()?;
     if frame.bytes().len() != frame::frame_len::<P>(count) {
         return None;
     }
     let control = frame::control::<P>(frame.bytes()).ok()?;
-    Some(Glance {
+    Some(FrameContents {
         carries: count > 0,
         units: std::iter::once(control.seq..control.seq.saturating_add(count as u64)).collect(),
         pass: None,
@@ -103,7 +103,7 @@ impl<P: Packet> PacketEnd<P> {
             link.unusable(now);
             return;
         }
-        link.believes(header.lanes);
+        link.settle_lanes(header.lanes);
         link.counters.rx_data_frames += 1;
         let packets = frame::packets::<P>(bytes);
         match wire.rx.take(now, control.seq, packets, input, link) {
@@ -114,7 +114,7 @@ impl<P: Packet> PacketEnd<P> {
             wire.rx.asked = true;
             wire.rx.changed(now);
         }
-        let news = wire.tx.hear(&mut link.out, now, &control);
+        let news = wire.tx.handle_control(&mut link.out, now, &control);
         link.counters.tx_acked_packets += news.acked;
         link.counters.tx_rewinds_requested += u64::from(news.rewinds);
         if news.acked > 0 {
@@ -282,7 +282,7 @@ impl<P: Packet> Wire for PacketWire<P> {
         let control = frame::Control {
             seq: self.tx.first_of(count),
             question,
-            ..self.rx.say()
+            ..self.rx.take_control()
         };
         let header = FrameHeader {
             units: count as u16,

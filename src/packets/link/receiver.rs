@@ -25,7 +25,7 @@ pub(crate) struct Receiver {
     /// Packets that arrived.
     taken: [u64; MAX_VCS],
     /// The limit last reported to the peer.
-    told: [u64; MAX_VCS],
+    announced: [u64; MAX_VCS],
     missing: bool,
     /// The packet whose resend was requested.
     asked_for: Option<u64>,
@@ -50,7 +50,7 @@ impl Receiver {
             expected: 0,
             limits,
             taken: [0; MAX_VCS],
-            told: [0; MAX_VCS],
+            announced: [0; MAX_VCS],
             missing: false,
             asked_for: None,
         }
@@ -74,7 +74,7 @@ impl Receiver {
     /// Schedules a report of a change to the peer: at once if the peer may be waiting for it.
     pub(crate) fn changed(&mut self, now: Time) {
         let waits = |vc: usize| {
-            let (limit, told, taken) = (self.limits[vc], self.told[vc], self.taken[vc]);
+            let (limit, told, taken) = (self.limits[vc], self.announced[vc], self.taken[vc]);
             // Urgent if the peer knows of at most one free buffer, or of many fewer than are free.
             limit > 0 && (told <= taken + 1 || limit - told >= self.buffers.div_ceil(4))
         };
@@ -100,15 +100,15 @@ impl Receiver {
     }
 
     /// The current state, for a frame that leaves now.
-    pub(crate) fn say(&mut self) -> Control {
+    pub(crate) fn take_control(&mut self) -> Control {
         debug_assert!(
-            self.told
+            self.announced
                 .iter()
                 .zip(self.limits)
                 .all(|(told, limit)| *told <= limit),
             "limits only grow"
         );
-        (self.told, self.tell, self.asked) = (self.limits, Time::NEVER, false);
+        (self.announced, self.tell, self.asked) = (self.limits, Time::NEVER, false);
         self.asked_for = self.missing();
         Control {
             ack: self.expected,

@@ -34,7 +34,7 @@ pub(crate) struct Sender<P> {
 
 /// The effect of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct News {
+pub(super) struct ControlEffect {
     /// Packets acknowledged.
     pub(crate) acked: u64,
     pub(crate) rewinds: bool,
@@ -173,11 +173,16 @@ impl<P: Packet> Sender<P> {
     }
 
     /// Processes what passed [`is_possible`](Self::is_possible).
-    pub(crate) fn hear(&mut self, out: &mut Outgoing, now: Time, said: &Control) -> News {
+    pub(crate) fn handle_control(
+        &mut self,
+        out: &mut Outgoing,
+        now: Time,
+        said: &Control,
+    ) -> ControlEffect {
         out.heard(!self.packets.is_empty());
         debug_assert!(self.is_possible(said), "the caller checked");
         if said.ack < self.acked {
-            return News::default(); // Overtaken by a newer frame.
+            return ControlEffect::default(); // Overtaken by a newer frame.
         }
         let acked = said.ack - self.acked;
         self.taken = self.taken_at(said.ack);
@@ -197,13 +202,13 @@ impl<P: Packet> Sender<P> {
         }
         // Room alone does not prove that the packets in flight arrive.
         if acked > 0 || has_room && self.acked == self.cursor {
-            out.paid(self.acked < self.cursor, now);
+            out.acknowledged(self.acked < self.cursor, now);
         }
         debug_assert!(
             self.acked <= self.cursor && self.cursor <= self.next() && self.fresh <= self.next(),
             "acknowledged, sent and pushed packets are in this order"
         );
-        News { acked, rewinds }
+        ControlEffect { acked, rewinds }
     }
 
     /// Ends the session. Returns the discarded packets.

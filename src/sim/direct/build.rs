@@ -5,7 +5,7 @@ use super::direct_part::DirectPart;
 use super::endpoints::Endpoints;
 use super::exchange::Exchange;
 use super::model::{CycleModel, DirectModel, Lanes as _, Terminal as _};
-use super::places::{Places, ends};
+use super::placement::{Placement, ends};
 use super::shared::Shared;
 use crate::net::NodeRef;
 
@@ -42,7 +42,7 @@ pub struct Windows {
 /// [`ConfigError::Topology`].
 pub fn direct<M: CycleModel>(
     network: &M::Topology,
-    places: &Places,
+    places: &Placement,
     links: &impl DirectLinks<M>,
     (routers, mut terminals): (Vec<DirectRouterOf<M>>, Vec<Vec<M::Terminal>>),
     shared: &Shared<M>,

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::fault::Fault;
+use super::message_trace::Traced;
 use super::pattern::Pattern;
-use super::witness::Traced;
 
 /// Longest link latency in cycles: a word must hold one bit per cycle of a window.
 pub const MAX_LINK_CYCLES: u32 = 64;

@@ -1,16 +1,16 @@
 //! A part of a network with direct links.
 
 use super::build::DirectRouterOf;
-use super::coming::Coming;
 use super::endpoints::Endpoints;
 use super::exchange::{Batch, Exchange};
+use super::in_flight::InFlight;
 use super::mail::{Addresses, MailError};
+use super::message_trace::MessageTrace;
 use super::model::{CycleModel, DirectModel, DirectRouter, Lanes as _, PortAccount, Terminal};
 use super::part::{Command, LocalPart, Part};
 use super::source::NEVER;
 use super::summary::{EndAccount, EndName, PartSnapshot, Section, Summary};
 use super::watch::{EndSnapshot, pipeline_of};
-use super::witness::Witness;
 use crate::kit::bits;
 use crate::link::MAX_VCS;
 use crate::trace::{Passage, Watch};
@@ -141,9 +141,11 @@ impl<M: CycleModel> DirectPart<M> {
     }
 
     /// Makes all routers watch the packets of a flow.
-    fn watch(&mut self, witness: &Witness) {
+    fn watch(&mut self, message_trace: &MessageTrace) {
         self.records.clear();
-        let Some(flow) = witness.flow else { return };
+        let Some(flow) = message_trace.flow else {
+            return;
+        };
         for router in &mut self.routers {
             if let Some(watch) = router.watch() {
                 *watch = Some(Box::new(Watch::first_of(flow, (0, M::CYCLE.as_ps()))));
@@ -226,10 +228,10 @@ impl<M: CycleModel> DirectPart<M> {
     }
 
     fn accounts(&self) -> Vec<EndAccount> {
-        let coming = self.exchange.coming();
+        let in_flight = self.exchange.in_flight();
         let mut accounts = Vec::new();
         let mut add = |slot, lanes, peer, port| {
-            accounts.push(self.account((slot, lanes), peer, port, &coming));
+            accounts.push(self.account((slot, lanes), peer, port, &in_flight));
         };
         for (index, router) in self.routers.iter().enumerate() {
             for port in 0..M::PORTS {
@@ -252,16 +254,16 @@ impl<M: CycleModel> DirectPart<M> {
         (slot, lanes): (u32, usize),
         peer: u32,
         port: PortAccount,
-        coming: &Coming<M::Direct>,
+        in_flight: &InFlight<M::Direct>,
     ) -> EndAccount {
         let slots = slot..slot + lanes as u32;
         let mut stream = port.coming;
         let mut phits_coming = [0; MAX_VCS];
-        for phit in coming.phits(slots.clone()) {
+        for phit in in_flight.phits(slots.clone()) {
             phits_coming[M::Direct::follow(&mut stream, phit)] += 1;
         }
         let mut credits_coming = [0; MAX_VCS];
-        for credits in coming.credits(slots) {
+        for credits in in_flight.credits(slots) {
             let counts = M::Direct::count_credits(&credits);
             credits_coming
                 .iter_mut()
@@ -303,7 +305,7 @@ impl<M: CycleModel> Part for DirectPart<M> {
         self.endpoints.command(command, self.cycle);
         match command {
             Command::Begin(_) => self.schedule_all(),
-            Command::Trace(witness) => self.watch(witness),
+            Command::Trace(message_trace) => self.watch(message_trace),
             Command::EndTrace => self.end_watch(),
             Command::SetLink { ends, up, .. } => {
                 ends.iter().for_each(|&end| self.set_link(end, *up));

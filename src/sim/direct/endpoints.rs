@@ -47,7 +47,9 @@ impl<M: CycleModel> Endpoints<M> {
                 self.ahead.iter_mut().for_each(|(_, births)| *births = 0);
             }
             Command::CountBirths => self.count_births(now),
-            Command::Trace(witness) => self.shared.witness = Some(Box::new(witness.clone())),
+            Command::Trace(message_trace) => {
+                self.shared.message_trace = Some(Box::new(message_trace.clone()))
+            }
             Command::Stop => {
                 for terminal in &mut self.terminals {
                     terminal.common_mut().source.stop();
@@ -81,9 +83,9 @@ impl<M: CycleModel> Endpoints<M> {
             }
             Section::Results => summary.results = self.results(),
             Section::Records => {
-                let witness = self.shared.witness.as_deref().cloned();
+                let message_trace = self.shared.message_trace.as_deref().cloned();
                 summary.records = Records {
-                    terminals: witness.into_iter().collect(),
+                    terminals: message_trace.into_iter().collect(),
                     routers: Vec::new(),
                 };
             }

@@ -11,7 +11,7 @@ use core::ops::Range;
 
 use prefetch_index::prefetch_index;
 
-use super::coming::Coming;
+use super::in_flight::InFlight;
 use super::model::Lanes;
 use crate::kit::bits;
 
@@ -364,25 +364,25 @@ impl<L: Lanes> Exchange<L> {
     }
 
     /// All phits and credits on links, for the checkers.
-    pub(crate) fn coming(&self) -> Coming<L> {
-        let mut coming = Coming::new();
+    pub(crate) fn in_flight(&self) -> InFlight<L> {
+        let mut in_flight = InFlight::new();
         for (slot, &arrivals) in self.read.arrivals.iter().enumerate() {
             if arrivals != Arrivals::default() {
                 let at = slot * self.window;
                 let cycles = (0..self.window).filter(|&cycle| arrivals.phits >> cycle & 1 != 0);
                 let phits = cycles.map(|cycle| self.read.phits[at + cycle]);
-                coming.add(slot as u32, self.now, arrivals, phits);
+                in_flight.add(slot as u32, self.now, arrivals, phits);
             }
         }
         for batch in &self.later {
             let mut phits = batch.phits.iter().copied();
             for &(window, slot, arrivals) in &batch.slots {
                 let count = arrivals.phits.count_ones() as usize;
-                coming.add(slot, window, arrivals, phits.by_ref().take(count));
+                in_flight.add(slot, window, arrivals, phits.by_ref().take(count));
             }
         }
-        coming.sort();
-        coming
+        in_flight.sort();
+        in_flight
     }
 }
 

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_are_written_as_they_are_said() {
+    fn faults_are_parsed_from_text() {
         let fault: Fault = "link 12 down at 5us for 3us".parse().unwrap();
         assert_eq!(fault.what, Broken::Link(12));
         assert_eq!(fault.at, Duration::from_us(5));

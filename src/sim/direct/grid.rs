@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pattern_is_a_permutation_of_the_places() {
+    fn every_pattern_is_a_permutation_of_the_positions() {
         let mut had = [0; GridPattern::ALL.len()];
         for size in SIZES {
             for (pattern, had) in GridPattern::ALL.into_iter().zip(&mut had) {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn partners_are_where_the_names_say() {
+    fn partners_match_the_names() {
         use GridPattern as P;
         for (pattern, from, to) in [
             (P::Transpose, [1, 2, 3], [2, 1, 3]),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn who_would_send_to_itself_is_silent() {
+    fn senders_to_themselves_are_silent() {
         let silent = |pattern: GridPattern| {
             let size = [8; 3];
             let all = (0..512).map(|place| {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn places_without_a_participant_get_and_send_nothing() {
+    fn positions_without_a_participant_get_and_send_nothing() {
         // Three processors in a row of four positions, not in the order of their coordinates.
         let grid = Grid::new([4], [[2], [0], [1]]);
         let rule = |participants, slices| {

@@ -8,8 +8,8 @@
 use core::ops::Range;
 
 use super::mail::MailError;
+use super::message_trace::MessageTrace;
 use super::summary::{EndName, Section, Summary};
-use super::witness::Witness;
 use crate::sim::tap::Tap;
 
 /// A change to the course of a part. All parts of a network get all commands, between the same
@@ -23,7 +23,7 @@ pub enum Command {
     /// [Births](Section::Births) are counted up to the current cycle.
     CountBirths,
     /// Routers and terminals record the packets of a flow.
-    Trace(Witness),
+    Trace(MessageTrace),
     /// Recording ends; the records are in [`Section::Records`] from now on.
     EndTrace,
     /// Sources create no more packets.

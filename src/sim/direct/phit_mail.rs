@@ -204,7 +204,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(
+        fn written_values_are_read_back(
             slots in prop::collection::vec((0..6_u64, 0..3_u32, 0..16_u64, 0..16_u8), 0..9),
             phits in prop::collection::vec(0..0x8000_u16, 36),
         ) {

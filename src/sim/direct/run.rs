@@ -14,6 +14,7 @@ use super::encoded::all_up;
 use super::executor::Executor;
 use super::fault::Switch;
 use super::mail::MailError;
+use super::message_trace::{Found, MessageTrace};
 use super::model::{ChipView, CycleModel, DirectModel, Partitioned, PortUse};
 use super::part::{Command, LocalPart};
 use super::parts::{Assembly, InMemory, Parts};
@@ -22,7 +23,6 @@ use super::steady::BATCHES;
 use super::summary::{Census, EndName, Loads, Section};
 use super::tally::Tally;
 use super::watch::{Watch, Watcher, end_name};
-use super::witness::{Found, Witness};
 use crate::link::impair::Netem;
 use crate::net::End;
 use crate::sim::tap::Tap;
@@ -96,7 +96,7 @@ pub struct Simulation<M: CycleModel> {
     has_faults: bool,
     watch: Option<Watch>,
     /// The flow traced from the measurement on.
-    witness: Option<Witness>,
+    message_trace: Option<MessageTrace>,
     model: PhantomData<fn() -> M>,
 }
 
@@ -251,7 +251,7 @@ impl<M: CycleModel> Simulation<M> {
             broken: BTreeMap::new(),
             has_faults: false,
             watch: None,
-            witness: None,
+            message_trace: None,
             model: PhantomData,
         }
     }
@@ -280,11 +280,11 @@ impl<M: CycleModel> Simulation<M> {
             numbers
         };
         let ends = (terminals(traced.from), terminals(traced.to));
-        let witness = Witness::new(&traced, ends);
-        if witness.from.is_empty() || witness.to.is_empty() {
+        let message_trace = MessageTrace::new(&traced, ends);
+        if message_trace.from.is_empty() || message_trace.to.is_empty() {
             return Err(ConfigError::NothingToTrace);
         }
-        self.witness = Some(witness);
+        self.message_trace = Some(message_trace);
         Ok(())
     }
 
@@ -296,11 +296,11 @@ impl<M: CycleModel> Simulation<M> {
         for (chip, passages, dropped) in records.routers {
             found.add_router(chip, passages, dropped);
         }
-        for witness in &records.terminals {
-            found.add_messages(witness);
+        for message_trace in &records.terminals {
+            found.add_messages(message_trace);
         }
-        for witness in &records.terminals {
-            found.add_arrivals(witness);
+        for message_trace in &records.terminals {
+            found.add_arrivals(message_trace);
         }
         found
     }
@@ -365,9 +365,9 @@ impl<M: CycleModel> Simulation<M> {
         let warmup_cycles = self.cycle;
         let measured = warmup_cycles..warmup_cycles + self.rounded(cycles);
         self.parts.command(&Command::Measure(measured));
-        if let Some(witness) = &mut self.witness {
-            witness.since = warmup_cycles;
-            self.parts.command(&Command::Trace(witness.clone()));
+        if let Some(message_trace) = &mut self.message_trace {
+            message_trace.since = warmup_cycles;
+            self.parts.command(&Command::Trace(message_trace.clone()));
         }
         let before = self.mark();
         let mut samples = StageSamples::default();
@@ -437,7 +437,7 @@ impl<M: CycleModel> Simulation<M> {
             {
                 let broken = |link| self.broken.get(&link).is_some_and(|&times| times > 0);
                 let snapshot = self.parts.summary(Section::Snapshot).snapshot;
-                watch.tell(self.cycle, snapshot, broken);
+                watch.pass_snapshot(self.cycle, snapshot, broken);
             }
         }
         Ok(())
@@ -554,7 +554,7 @@ impl<M: CycleModel> Simulation<M> {
             4 * link
         };
         self.phase(executor, rest, BATCH_CYCLES, |run, _| {
-            run.encoded && run.links_amiss().is_empty()
+            run.encoded && run.link_violations().is_empty()
         })?;
         self.check_now(violations);
         self.check_packets(violations);

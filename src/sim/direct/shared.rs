@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use super::exchange::{Arrivals, Exchange};
+use super::message_trace::MessageTrace;
 use super::model::{CycleModel, NO_SLOT};
 use super::pattern::Destinations;
 use super::source::{Births, NEVER, Source};
 use super::tally::{Latencies, Tally};
-use super::witness::Witness;
 use crate::kit::RoundRobin;
 use crate::sim::TraceHash;
 
@@ -27,7 +27,7 @@ pub struct Shared<M: CycleModel> {
     /// Latencies of packets that arrived in that range.
     pub(crate) arrived_latencies: Latencies,
     /// The flow being traced, if any.
-    pub witness: Option<Box<Witness>>,
+    pub message_trace: Option<Box<MessageTrace>>,
 }
 
 impl<M: CycleModel> Shared<M> {
@@ -41,7 +41,7 @@ impl<M: CycleModel> Shared<M> {
             tally: Tally::default(),
             latencies: Latencies::new(),
             arrived_latencies: Latencies::new(),
-            witness: None,
+            message_trace: None,
         }
     }
 
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_overtakes_within_256_flows_is_seen() {
+    fn overtaking_within_256_flows_is_noticed() {
         let mut seen = LastSeen::new();
         for key in 0..256 {
             assert!(!seen.is_overtaken(key, 10, u32::MAX));

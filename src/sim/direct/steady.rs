@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_carried_is_steady() {
+    fn a_load_that_is_carried_is_steady() {
         // As many messages stay in the system as before, however many were born.
         let wrong = (0..200).filter(|&seed| {
             let state = measured(seed, 200, 500, |_, all| all.saturating_sub(200));

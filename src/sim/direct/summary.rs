@@ -1,9 +1,9 @@
 //! The report of a part: plain data, merged over the parts of a network.
 
+use super::message_trace::MessageTrace;
 use super::model::ChipView;
 use super::tally::{LatencyTotals, Tally};
 use super::watch::EndSnapshot;
-use super::witness::Witness;
 use crate::device::PipelineReport;
 use crate::link::MAX_VCS;
 use crate::trace::Passage;
@@ -154,7 +154,7 @@ pub struct Results {
 #[derive(Clone, Debug, Default)]
 pub struct Records {
     /// Records of terminals, by part.
-    pub(crate) terminals: Vec<Witness>,
+    pub(crate) terminals: Vec<MessageTrace>,
     /// Records of routers: the chip's number, its records, and the number of packets that found no
     /// room.
     pub(crate) routers: Vec<(u32, Vec<Passage>, u64)>,

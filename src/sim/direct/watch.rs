@@ -87,7 +87,12 @@ impl Watch {
     }
 
     /// Passes a snapshot of the network, before cycle `cycle`, to the watcher.
-    pub(crate) fn tell(&mut self, cycle: u64, of: PartSnapshot, is_broken: impl Fn(u32) -> bool) {
+    pub(crate) fn pass_snapshot(
+        &mut self,
+        cycle: u64,
+        of: PartSnapshot,
+        is_broken: impl Fn(u32) -> bool,
+    ) {
         self.next = cycle - cycle % self.every + self.every;
         let mut ends = vec![None; self.ends];
         for ((link, is_b), end) in of.encoded {

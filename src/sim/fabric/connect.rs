@@ -58,7 +58,7 @@ impl<N: Node> Fabric<N> {
     ///
     /// # Errors
     /// See [`ConnectError`].
-    pub(crate) fn connect_abroad(
+    pub(crate) fn connect_remote(
         &mut self,
         end: (NodeId, PortId),
         spec: LinkSpec,
@@ -67,7 +67,7 @@ impl<N: Node> Fabric<N> {
             return Err(ConnectError::NoLatency);
         }
         self.check_free(end)?;
-        let wire = self.add_wire(end, spec.mtu, Wire::from_abroad(spec.latency));
+        let wire = self.add_wire(end, spec.mtu, Wire::from_remote(spec.latency));
         let exit = self.exits.len();
         self.exits.push(Exit {
             mtu: spec.mtu,

@@ -175,7 +175,7 @@ fn replacing_an_impairment_keeps_its_counters() {
 }
 
 #[test]
-fn a_cut_loses_what_is_on_the_way_until_it_is_restored() {
+fn a_cut_loses_frames_in_flight_until_it_is_restored() {
     let (mut fabric, link) = pair(1, 10);
     fabric.run_until(Time::from_ns(3_100));
     fabric.cut(link);
@@ -199,31 +199,31 @@ fn a_new_incarnation_receives_what_was_sent_to_the_old_one() {
 }
 
 #[test]
-fn a_node_that_stands_still_finds_later_what_came_meanwhile() {
+fn a_suspended_node_receives_waiting_frames_later() {
     let (mut fabric, link) = pair(1, 5_000);
     fabric.run_until(Time::from_ns(1_500));
     let b = B;
-    fabric.stop(b);
-    fabric.stop(b);
+    fabric.suspend(b);
+    fabric.suspend(b);
     // A command to a stopped node takes effect when the node resumes.
     send_one(&mut fabric, b, Duration::ZERO);
     fabric.run_until(Time::from_ns(3_500));
     assert_eq!(fabric.node(b).log.len(), 2);
     assert_eq!(fabric.node(b).sent, 0);
-    fabric.go_on(b);
+    fabric.resume(b);
     let now = Time::from_ns(3_500);
     assert_eq!(fabric.node(b).log[2..], [(now, 0, 2), (now, 0, 3)]);
     fabric.run_for(US);
     assert_eq!((fabric.node(b).log.len(), fabric.node(b).sent), (5, 1));
     // The queue of waiting frames is limited.
-    fabric.stop(b);
+    fabric.suspend(b);
     fabric.run_for(Duration::from_ms(10));
-    fabric.go_on(b);
+    fabric.resume(b);
     assert_eq!(fabric.node(b).log.len(), 5 + MAX_WAITING);
     let lost = fabric.wire(link, Direction::AToB).counters().overrun;
     assert_eq!(lost as usize, 5_000 - 5 - MAX_WAITING);
     // A new incarnation must not get frames that waited for the old one.
-    fabric.stop(b);
+    fabric.suspend(b);
     fabric.replace(b, Metronome::new(1, US, 1));
     fabric.run_for(US);
     assert_eq!(fabric.node(b).sent, 1);

@@ -32,20 +32,20 @@ pub enum Failure {
         links: String,
     },
     #[error(
-        "run {run} did not end within {} ms after the last fault: {came_to}",
+        "run {run} did not end within {} ms after the last fault: {outcome}",
         limit.as_ns() / 1_000_000
     )]
     Endless {
         run: u64,
         /// Time allowed for the run after the last harm.
         limit: Duration,
-        came_to: Box<CameTo>,
+        outcome: Box<Outcome>,
     },
-    #[error("run {run}: {}\n{came_to}", lines(violations))]
+    #[error("run {run}: {}\n{outcome}", lines(violations))]
     Violations {
         run: u64,
         violations: Vec<Violation>,
-        came_to: Box<CameTo>,
+        outcome: Box<Outcome>,
     },
     #[error("wrong route tables: {0}")]
     Routes(String),
@@ -74,7 +74,7 @@ impl From<PlanError> for Failure {
 
 /// The results of a run, and the final state of the network.
 #[derive(Clone, Debug)]
-pub struct CameTo {
+pub struct Outcome {
     pub(crate) report: TrafficReport,
     pub(crate) collectives: Option<CollectiveReport>,
     /// The concurrent barriers, by unit.
@@ -83,7 +83,7 @@ pub struct CameTo {
     pub(crate) links: String,
 }
 
-impl fmt::Display for CameTo {
+impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:#?}", self.report)?;
         if let Some(report) = &self.collectives {

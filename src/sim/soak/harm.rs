@@ -167,9 +167,9 @@ impl<Own: OwnHarm> Harm<Own> {
             Self::Stop { busy, first, span } => {
                 let link = busy_link(&world.fabric, *busy);
                 let (node, _) = world.fabric.ends(link)[usize::from(!first)];
-                world.fabric.stop(node);
+                world.fabric.suspend(node);
                 world.fabric.run_for(*span);
-                world.fabric.go_on(node);
+                world.fabric.resume(node);
             }
             Self::RestartEnd { busy } => {
                 let link = busy_link(&world.fabric, *busy);
@@ -190,7 +190,7 @@ impl<Own: OwnHarm> Harm<Own> {
     }
 
     /// Removes lasting harm, but leaves the wires impaired.
-    pub(crate) fn take_away<L: Network>(&self, world: &mut World<L>) -> Result<(), Failure> {
+    pub(crate) fn undo<L: Network>(&self, world: &mut World<L>) -> Result<(), Failure> {
         if let Self::Own(own) = self
             && let Some(cure) = own.cure()
         {

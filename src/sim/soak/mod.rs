@@ -24,11 +24,11 @@ pub(crate) mod harm;
 pub mod random;
 pub(crate) mod shrink;
 
-pub(crate) use failure::CameTo;
 pub use failure::Failure;
+pub(crate) use failure::Outcome;
 pub use family::{Family, SoakCase};
 pub use harm::{Harm, OwnHarm};
-pub use random::{Beside, Late};
+pub use random::{Late, LateConditions};
 pub use shrink::Keep;
 
 use core::fmt::Debug;
@@ -155,7 +155,7 @@ impl<M: Soaked> Case<M> {
             world.fabric.forge_late_copies(forgery);
         }
         self.start(&mut world)?;
-        self.suffer(&mut world, trace)?;
+        self.apply_harms(&mut world, trace)?;
         let report = self.come_to_rest(&mut world)?;
         let late_copies = world.fabric.stop_late_copies();
         // From now on all traffic must flow without loss, whatever happened before.
@@ -175,7 +175,7 @@ impl<M: Soaked> Case<M> {
         }
         // Check the links again: the checkers skip links that went down since.
         up_again(&mut world, "at the end", M::LIVENESS)?;
-        tell_events(&mut world, trace);
+        trace_events(&mut world, trace);
         Ok(CaseReport {
             trace_hash: world.fabric.trace_hash(),
             time: world.fabric.now(),
@@ -215,19 +215,19 @@ impl<M: Soaked> Case<M> {
     }
 
     /// Inflicts the scheduled harm, then removes it.
-    fn suffer(
+    fn apply_harms(
         &self,
         world: &mut World<M::Topology>,
         trace: &mut dyn FnMut(Time, &str),
     ) -> Result<(), Failure> {
         for (after, harm) in &self.harms {
             world.fabric.run_for(*after);
-            tell_events(world, trace);
+            trace_events(world, trace);
             trace(world.fabric.now(), &format!("fault: {harm:?}"));
             harm.inflict(world)?;
         }
         world.fabric.run_for(AFTERMATH);
-        tell_events(world, trace);
+        trace_events(world, trace);
         trace(world.fabric.now(), "all faults removed");
         world.fabric.impair_all(None);
         for link in world.links() {
@@ -236,7 +236,7 @@ impl<M: Soaked> Case<M> {
             }
         }
         for (_, harm) in &self.harms {
-            harm.take_away(world)?;
+            harm.undo(world)?;
         }
         Ok(())
     }
@@ -309,7 +309,7 @@ impl<M: Soaked> Case<M> {
         Err(Failure::Endless {
             run,
             limit: M::LIVENESS,
-            came_to: self.came_to(world, run),
+            outcome: self.outcome(world, run),
         })
     }
 
@@ -347,12 +347,12 @@ impl<M: Soaked> Case<M> {
         Failure::Violations {
             run,
             violations,
-            came_to: self.came_to(world, run),
+            outcome: self.outcome(world, run),
         }
     }
 
-    fn came_to(&self, world: &World<M::Topology>, run: u64) -> Box<CameTo> {
-        Box::new(CameTo {
+    fn outcome(&self, world: &World<M::Topology>, run: u64) -> Box<Outcome> {
+        Box::new(Outcome {
             report: world.report(run),
             collectives: (self.collectives.as_ref()).map(|spec| world.collective_report(spec)),
             barriers: self
@@ -382,7 +382,7 @@ fn words(text: &str) -> Netem {
         .expect("cases use valid netem words; a test parses those of many seeds")
 }
 
-fn tell_events<L: Network>(world: &mut World<L>, trace: &mut dyn FnMut(Time, &str)) {
+fn trace_events<L: Network>(world: &mut World<L>, trace: &mut dyn FnMut(Time, &str)) {
     while let Some(event) = world.fabric.poll_event() {
         let text = format!("node {}: {:?}", event.node.0, event.event);
         trace(event.at, &text);

@@ -64,7 +64,7 @@ pub enum Late {
 
 /// Conditions that accompany late copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beside {
+pub struct LateConditions {
     /// Whether the case has late copies.
     pub(crate) late: bool,
     /// Factor by which the case is shorter than the longest.
@@ -74,7 +74,7 @@ pub struct Beside {
     pub lanes: bool,
 }
 
-impl Beside {
+impl LateConditions {
     /// Draws the conditions from `rng`, which must not be used for anything else.
     pub fn random(how: Late, rng: &mut Rng) -> Self {
         let by_chance = rng.chance(1, LATE_CASES);
@@ -151,8 +151,8 @@ impl Beside {
 /// A fixed sequence of harm to busy links while copies of their frames are in flight: lane 0 is
 /// noisy, an end is suspended for at most `longest`, a router restarts. Each comes with its delay
 /// after the previous one.
-fn hardship<Own>(
-    beside: Beside,
+fn late_copy_harm<Own>(
+    conditions: LateConditions,
     rng: &mut Rng,
     unit: Duration,
     longest: Duration,
@@ -160,9 +160,9 @@ fn hardship<Own>(
     let part = |rng: &mut Rng, of: Duration| {
         Duration::from_ps(of.as_ps() / 1_000 * (1 + rng.below(1_000)))
     };
-    let unit = Duration::from_ps(unit.as_ps() / beside.shorter);
+    let unit = Duration::from_ps(unit.as_ps() / conditions.shorter);
     let mut harms = Vec::new();
-    if beside.lanes {
+    if conditions.lanes {
         let (after, busy) = (part(rng, unit), rng.next_u64() as u32);
         let a_to_b = rng.chance(1, 2);
         harms.push((after, Harm::LoseLane { busy, a_to_b }));
@@ -207,11 +207,11 @@ impl<M: Soaked> Case<M> {
     pub fn of_links(
         (seed, how): (u64, Late),
         stream: u64,
-        spec: impl FnOnce(&mut Rng, Beside) -> (M::Spec, Vec<u16>),
+        spec: impl FnOnce(&mut Rng, LateConditions) -> (M::Spec, Vec<u16>),
     ) -> Self {
         let (mut rng, mut late) = (Rng::new(seed, stream), Rng::new(seed, stream + 1));
-        let beside = Beside::random(how, &mut late);
-        let (spec, processors) = spec(&mut rng, beside);
+        let conditions = LateConditions::random(how, &mut late);
+        let (spec, processors) = spec(&mut rng, conditions);
         let harms = (0..rng.below(8)).map(|_| {
             let harm = harm(&mut rng, 6_000);
             (up_to(&mut rng, 1_200), harm)
@@ -244,7 +244,7 @@ impl<M: Soaked> Case<M> {
             hooks: Hooks::default(),
         };
         let (unit, longest) = (Duration::from_ms(10), Duration::from_ms(3_000));
-        case.with((how, beside), &mut late, unit, longest)
+        case.with((how, conditions), &mut late, unit, longest)
     }
 
     /// Adds the late copies, if any, and their accompanying harm to the case. `unit` is the time in
@@ -252,15 +252,15 @@ impl<M: Soaked> Case<M> {
     #[must_use]
     pub fn with(
         mut self,
-        (how, beside): (Late, Beside),
+        (how, conditions): (Late, LateConditions),
         rng: &mut Rng,
         unit: Duration,
         longest: Duration,
     ) -> Self {
-        if !beside.late {
+        if !conditions.late {
             return self;
         }
-        let (link, percent, lateness) = beside.copies(rng, unit);
+        let (link, percent, lateness) = conditions.copies(rng, unit);
         let copies = match how {
             Late::Seldom => Harm::LateCopies {
                 link,
@@ -271,15 +271,16 @@ impl<M: Soaked> Case<M> {
             Late::Always => Harm::LateCopiesEverywhere { percent, lateness },
         };
         self.harms.insert(0, (Duration::from_us(1), copies));
-        beside.run_long(&mut self.traffic);
+        conditions.run_long(&mut self.traffic);
         if how == Late::Always {
-            for (_, harm) in self.harms.iter_mut().filter(|_| beside.lanes) {
-                beside.spare_lanes(harm);
+            for (_, harm) in self.harms.iter_mut().filter(|_| conditions.lanes) {
+                conditions.spare_lanes(harm);
             }
-            self.harms.extend(hardship(beside, rng, unit, longest));
+            self.harms
+                .extend(late_copy_harm(conditions, rng, unit, longest));
             self.traffic.size = self.traffic.size.max(4);
         }
-        self.impairment = beside.words(self.impairment);
+        self.impairment = conditions.words(self.impairment);
         self
     }
 }

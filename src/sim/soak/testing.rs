@@ -33,12 +33,12 @@ macro_rules! shared_soak_cases {
 
         #[test]
         fn lanes_are_given_up_and_ends_stand_still_while_copies_come() {
-            lanes_and_stops_beside_copies::<$machine>();
+            lanes_and_stops_with_late_copies::<$machine>();
         }
 
         /// Canary: with numbers that wrap during a run, late copies do harm, which is detected.
         #[test]
-        fn what_late_copies_do_to_short_numbers_is_found() {
+        fn damage_by_late_copies_to_short_numbers_is_found() {
             short_numbers_are_found::<$machine>(canary::with_short_numbers::<$short>);
         }
 
@@ -48,8 +48,8 @@ macro_rules! shared_soak_cases {
         }
 
         #[test]
-        fn a_trace_tells_what_was_done_and_what_came_of_it() {
-            trace_tells_what_was_done::<$machine>();
+        fn a_trace_records_actions_and_results() {
+            trace_records_actions::<$machine>();
         }
     };
 }
@@ -158,7 +158,7 @@ pub fn late_cases_have_theirs<M: Soaked>(gives_up: fn(&M::Spec) -> bool) -> Vec<
     cases
 }
 
-pub fn lanes_and_stops_beside_copies<M: Soaked>() {
+pub fn lanes_and_stops_with_late_copies<M: Soaked>() {
     // These cases destroy nothing, so everything sent must arrive.
     let is_whole = |case: &Case<M>| {
         any_harm(case, |harm| matches!(harm, Harm::Stop { .. }))
@@ -194,7 +194,11 @@ pub fn short_numbers_are_found<M: Soaked>(forgery: Forgery) {
 }
 
 /// Violations found while a case's traffic flows, in `looks` checks at intervals of `every`.
-pub fn found_on_the_way<M: Soaked>(case: &Case<M>, looks: u32, every: Duration) -> Vec<Violation> {
+pub fn found_during_the_run<M: Soaked>(
+    case: &Case<M>,
+    looks: u32,
+    every: Duration,
+) -> Vec<Violation> {
     let mut world = case.bring_up().expect("all links come up");
     world.fabric.run_for(Duration::from_ms(1));
     assert_eq!(world.violations(), []);
@@ -224,7 +228,7 @@ pub fn losses_are_found<M: Soaked>(wanted: fn(&Case<M>) -> bool) {
     assert!(failure.to_string().contains("messages:"), "{failure}");
 }
 
-pub fn trace_tells_what_was_done<M: Soaked>() {
+pub fn trace_records_actions<M: Soaked>() {
     let mut cases = (0..).map(Case::<M>::random);
     let case = cases.find(|case| !case.harms.is_empty());
     let case = case.expect("most cases have faults");

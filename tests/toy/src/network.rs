@@ -2,8 +2,8 @@
 
 use super::link;
 use super::nic::RingNic;
-use super::router::{CLOCKWISE, COUNTERCLOCKWISE, FIRST_NIC, RingPlace, RingRouter};
-use phitwire::catalogue::{Generator, Given, Kind, OptionSpec, common};
+use super::router::{CLOCKWISE, COUNTERCLOCKWISE, FIRST_NIC, RingPosition, RingRouter};
+use phitwire::catalogue::{Generator, Kind, OptionSpec, OptionValues, common};
 use phitwire::chip::{ChipConfig, Grain};
 use phitwire::device::Device;
 use phitwire::net::{
@@ -36,7 +36,7 @@ pub const GENERATOR: Generator = Generator {
     },
     sizes: |outline| {
         let has_two = outline.routers > 2 && outline.nics == 2 * outline.routers;
-        let size = has_two.then(|| Given::of([("routers", outline.routers.to_string())]));
+        let size = has_two.then(|| OptionValues::of([("routers", outline.routers.to_string())]));
         size.into_iter().collect()
     },
 };
@@ -45,7 +45,7 @@ pub const GENERATOR: Generator = Generator {
 pub struct Ring {
     graph: Graph,
     settings: Settings<RingSettings>,
-    /// See [`RingPlace::bubble`]; not part of a description.
+    /// See [`RingPosition::bubble`]; not part of a description.
     pub(super) bubble: u64,
 }
 
@@ -86,11 +86,11 @@ impl Ring {
         &self,
         router: u32,
         runtime: &Runtime,
-    ) -> Result<ChipConfig<RingPlace, PacketLinkConfig>, PlanError> {
+    ) -> Result<ChipConfig<RingPosition, PacketLinkConfig>, PlanError> {
         let node = NodeRef::Chip(router);
         Ok(ChipConfig {
             name: self.node_name(node).into_owned(),
-            registers: RingPlace {
+            registers: RingPosition {
                 own: router as u16,
                 routers: self.graph.chips as u16,
                 bubble: self.bubble,

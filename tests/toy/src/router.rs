@@ -25,7 +25,7 @@ pub type RingRouter = Chip<RingCore>;
 
 /// The position of a router.
 #[derive(Clone, Copy, Debug)]
-pub struct RingPlace {
+pub struct RingPosition {
     /// Number of this router.
     pub own: u16,
     /// Routers of the ring.
@@ -38,7 +38,7 @@ pub struct RingPlace {
 /// Switches packets between the ports.
 #[derive(Debug)]
 pub struct RingCore {
-    place: RingPlace,
+    place: RingPosition,
     cycle: u64,
     /// Whether a packet may be able to move.
     awake: bool,
@@ -47,7 +47,7 @@ pub struct RingCore {
 }
 
 impl RingCore {
-    pub fn route(RingPlace { own, routers, .. }: RingPlace, packet: &Packet) -> u8 {
+    pub fn route(RingPosition { own, routers, .. }: RingPosition, packet: &Packet) -> u8 {
         let (dest, odd) = (packet.0[0] as u16, packet.0[0] & 1 != 0);
         let ahead = (dest / 2 + routers - own) % routers;
         match ahead.cmp(&(routers - ahead)) {
@@ -86,13 +86,13 @@ impl RingCore {
 
 impl ChipCore for RingCore {
     type End = RingEnd;
-    type Registers = RingPlace;
+    type Registers = RingPosition;
     type Event = DeviceEvent;
 
     const PORTS: usize = 4;
     const CYCLE_PS: u64 = CYCLE_PS;
 
-    fn new(config: &ChipConfig<RingPlace, PacketLinkConfig>) -> Self {
+    fn new(config: &ChipConfig<RingPosition, PacketLinkConfig>) -> Self {
         Self {
             place: config.registers,
             cycle: 0,

@@ -3,7 +3,7 @@
 use super::cycle::RingModel;
 use super::link::STANDARD;
 use super::network::Ring;
-use super::router::{RingCore, RingPlace};
+use super::router::{RingCore, RingPosition};
 use super::{MACHINE, Packet};
 use phitwire::link::LinkStandard;
 use phitwire::link::impair::Netem;
@@ -172,9 +172,9 @@ fn a_ring_without_its_bubble_stands_still() {
 }
 
 #[test]
-fn ways_of_half_a_ring_go_either_way_round() {
+fn paths_of_half_a_ring_go_in_either_direction() {
     let ways = |own| {
-        let place = RingPlace {
+        let place = RingPosition {
             own,
             routers: 8,
             bubble: 1,

@@ -91,7 +91,7 @@ fn all_network_interfaces_take_part_in_a_pattern() {
 }
 
 #[test]
-fn named_sources_send_to_named_targets_who_know_the_run() {
+fn named_sources_send_to_named_targets_that_know_the_run() {
     let mut lab = Puppets::new();
     let outcome = goes_well(&mut lab, "--from n2 --to n0,n1 --count 60");
     assert!(outcome.is_clean());
@@ -126,7 +126,7 @@ fn a_hot_spot_is_the_first_or_the_named() {
 }
 
 #[test]
-fn a_lab_is_held_at_a_rate_and_says_how_it_was_kept() {
+fn a_paced_run_reports_the_achieved_rate() {
     let mut lab = Puppets::new();
     lab.decides = true;
     lab.spoil = Some(|_, report| report.not_offered = 5);
@@ -217,7 +217,7 @@ fn names_that_will_not_do_are_explained() {
 }
 
 #[test]
-fn a_run_of_somebody_else_is_noticed() {
+fn a_run_of_another_user_is_noticed() {
     let mut lab = Puppets::new();
     lab.spoil = Some(|node, report| report.run = if node == "n1" { 9 } else { report.run });
     let (_, text) = fails(&mut lab, "");
@@ -401,7 +401,7 @@ fn one_target_that_refuses_and_one_out_of_reach_are_both_named() {
 }
 
 #[test]
-fn who_uses_the_network_interfaces_is_told_and_nothing_is_disturbed() {
+fn a_busy_nic_s_holder_is_named_and_not_disturbed() {
     let taken = Refusal {
         text: "phitwire-bench (process 12) holds this NIC".to_owned(),
         code: Some(Code::Taken),
@@ -440,7 +440,7 @@ fn who_uses_the_network_interfaces_is_told_and_nothing_is_disturbed() {
 
 /// For example, a process of another version does not know the request; nobody holds the NIC.
 #[test]
-fn another_refusal_is_told_as_it_is() {
+fn other_refusals_are_printed_unchanged() {
     let mut lab = Puppets::new();
     let refusal = Refusal::new(Code::NotUnderstood, "invalid request: `claim`");
     lab.busy = Some(("n1", refusal, None));

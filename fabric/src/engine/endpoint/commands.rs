@@ -33,7 +33,7 @@ impl Endpoint {
                 };
                 (names::RECEIVE, slot as u64, Request::Receive { into })
             }
-            Outgoing::Check => (names::CHECK, 0, Request::TakeBack),
+            Outgoing::Check => (names::CHECK, 0, Request::CancelReceive),
             Outgoing::Send(slot) => {
                 let request = self.session.request(&self.core, slot)?;
                 (names::SEND, slot as u64, request)

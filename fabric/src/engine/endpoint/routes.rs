@@ -85,7 +85,7 @@ impl Endpoint {
                     _ => {}
                 }
             }
-            Completion::Landed { .. } | Completion::Told { .. } => {}
+            Completion::PutEvent { .. } | Completion::BlockEvent { .. } => {}
         }
         self.route(shared);
     }

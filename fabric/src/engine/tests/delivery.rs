@@ -82,7 +82,7 @@ fn acknowledged() -> Network {
 }
 
 #[test]
-fn what_was_acknowledged_is_not_repeated() {
+fn acknowledged_messages_are_not_resent() {
     let mut net = acknowledged();
     assert_eq!(net.wait(0).context, 2);
     net.run(Duration::from_secs(60), |_| false);
@@ -90,7 +90,7 @@ fn what_was_acknowledged_is_not_repeated() {
 }
 
 #[test]
-fn what_was_acknowledged_does_not_fail_with_its_peer() {
+fn acknowledged_messages_do_not_fail_with_their_peer() {
     let mut net = acknowledged();
     net.nodes[0].endpoint.probe_unreached();
     net.settle();
@@ -101,7 +101,7 @@ fn what_was_acknowledged_does_not_fail_with_its_peer() {
 }
 
 #[test]
-fn what_was_acknowledged_does_not_fail_with_the_nic() {
+fn acknowledged_messages_do_not_fail_with_the_nic() {
     let mut net = acknowledged();
     let Node {
         shared, endpoint, ..

@@ -45,7 +45,7 @@ impl Node {
 }
 
 #[test]
-fn who_lives_and_says_nothing_is_not_lost() {
+fn a_running_peer_that_sends_nothing_is_not_lost() {
     let mut net = all(3);
     net.nodes[0].expect(Some(1), true, 1);
     net.nodes[0].expect(None, false, 2);
@@ -60,7 +60,7 @@ fn who_lives_and_says_nothing_is_not_lost() {
 }
 
 #[test]
-fn who_waits_for_nobody_asks_nobody() {
+fn without_waiting_operations_no_peer_is_probed() {
     let mut net = all(2);
     net.nodes[1].is_silent = true;
     assert_eq!(net.looks(0, ENOUGH), []);
@@ -68,7 +68,7 @@ fn who_waits_for_nobody_asks_nobody() {
 }
 
 #[test]
-fn what_waits_for_a_dead_one_fails() {
+fn operations_that_wait_for_a_dead_peer_fail() {
     let mut net = all(3);
     net.nodes[1].is_silent = true;
     net.nodes[0].expect(Some(1), true, 1);
@@ -115,7 +115,7 @@ fn what_waits_for_a_dead_one_fails() {
 }
 
 #[test]
-fn all_are_lost_to_one_who_is_cut_off() {
+fn a_program_that_is_cut_off_loses_all_peers() {
     let mut net = all(8);
     net.nodes[0].is_silent = true;
     net.nodes[0].expect(None, true, 1);
@@ -127,7 +127,7 @@ fn all_are_lost_to_one_who_is_cut_off() {
 
 /// Otherwise programs mistake the null context of a failed injection for one of their operations.
 #[test]
-fn what_was_injected_fails_without_a_word() {
+fn failed_injections_are_not_reported() {
     let mut net = all(2);
     net.nodes[1].is_silent = true;
     let inject = |one: &mut Node| {
@@ -147,7 +147,7 @@ fn what_was_injected_fails_without_a_word() {
 
 /// The cut lasts seven and a half seconds, and may begin at any time.
 #[test]
-fn a_way_that_is_cut_for_a_while_loses_nobody() {
+fn a_temporary_cut_loses_no_peer() {
     let mut net = all(2);
     net.nodes[0].expect(Some(1), true, 1);
     for round in 0..5 {
@@ -161,7 +161,7 @@ fn a_way_that_is_cut_for_a_while_loses_nobody() {
 }
 
 #[test]
-fn a_program_that_has_ended_is_lost_to_who_waits_for_it() {
+fn an_ended_program_is_lost_to_its_waiting_peers() {
     let mut net = all(3);
     net.nodes[0].expect(Some(2), true, 1);
     net.nodes[0].expect(None, false, 2);
@@ -174,7 +174,7 @@ fn a_program_that_has_ended_is_lost_to_who_waits_for_it() {
 }
 
 #[test]
-fn what_came_before_the_end_is_received() {
+fn messages_sent_before_the_end_are_received() {
     let mut net = all(2);
     net.nodes[1].send(0, 1, 0, pattern(8, 0));
     net.nodes[1].send(0, 2, 0, pattern(PART, 0));
@@ -191,7 +191,7 @@ fn what_came_before_the_end_is_received() {
 }
 
 #[test]
-fn who_looks_for_a_message_of_a_dead_one_is_told() {
+fn peeking_for_a_message_of_a_dead_peer_fails() {
     let mut net = all(2);
     net.nodes[1].is_silent = true;
     let (mut wanted, _) = program::posted(1, 1, 0);
@@ -211,7 +211,7 @@ fn who_looks_for_a_message_of_a_dead_one_is_told() {
 
 /// MPI receives active messages in pools; waiting for the reply of a lost peer would never end.
 #[test]
-fn a_pool_is_told_of_the_lost_and_serves_on() {
+fn a_receive_pool_reports_a_loss_and_stays_usable() {
     let mut net = all(3);
     net.nodes[1].is_silent = true;
     let (posted, _) = program::posted(1, 1, 1000);
@@ -226,7 +226,7 @@ fn a_pool_is_told_of_the_lost_and_serves_on() {
 }
 
 #[test]
-fn somebody_lost_is_told_to_the_next_who_waits_for_anyone() {
+fn a_loss_is_reported_to_the_next_receive_from_any_source() {
     let mut net = all(2);
     net.nodes[1].is_silent = true;
     net.nodes[0].expect(Some(1), true, 1);
@@ -328,7 +328,7 @@ fn with_a_missing_message() -> Network {
 }
 
 #[test]
-fn what_a_dead_sender_left_out_is_not_waited_for() {
+fn missing_messages_of_a_dead_sender_are_not_awaited() {
     let mut net = with_a_missing_message();
     net.nodes[1].is_silent = true;
     net.looks(0, ENOUGH);
@@ -343,7 +343,7 @@ fn what_a_dead_sender_left_out_is_not_waited_for() {
 
 /// The sender gave up the receiver, which itself has no limit of patience.
 #[test]
-fn what_a_living_sender_gave_up_is_not_waited_for() {
+fn messages_given_up_by_a_living_sender_are_not_awaited() {
     let mut net = with_a_missing_message();
     net.nodes[0].endpoint.wait_for(Duration::ZERO);
     net.cuts.insert((0, 1), net.now + TICK * ENOUGH);
@@ -378,7 +378,7 @@ fn messages_that_wait_for_a_window_fail_with_their_peer() {
 
 /// A NIC has receives for four programs.
 #[test]
-fn who_found_no_place_for_receives_has_them_when_another_leaves() {
+fn receives_are_posted_when_another_program_frees_slots() {
     let mut net = Network::new(&[0; 5], 1, false);
     net.nodes[0].send(4, 1, 1, pattern(8, 0));
     net.nodes[4].receive(1, 2, 8);

@@ -221,7 +221,7 @@ fn a_staged_transfer_without_bytes_has_ended() {
 }
 
 #[test]
-fn what_follows_an_announcement_waits_for_it() {
+fn messages_after_an_announcement_wait_for_it() {
     let (mut core, mut shared, [peer, other]) = core();
     let mut session = Session::new(&mut core, RECEIVES);
     while core.outbox.front().is_some() {
@@ -363,7 +363,7 @@ fn handle_of(one_sided: &OneSided, slot: usize) -> u16 {
 }
 
 #[test]
-fn handles_that_peers_say_are_used_until_they_take_them_back() {
+fn handles_from_peers_are_used_until_withdrawn() {
     let (mut core, mut shared, [peer, _]) = core();
     let mut one_sided = OneSided::default();
     let reach = Reach {

@@ -129,7 +129,7 @@ fn messages_that_never_arrive_are_noticed() {
 }
 
 #[test]
-fn what_is_carried_out_twice_is_noticed() {
+fn duplicated_operations_are_noticed() {
     is_noticed(Harm::Twice, Shape::Calm);
 }
 

@@ -19,7 +19,7 @@ use phitwire::sim::direct::config::{Config, ConfigError};
 use phitwire::sim::direct::encoded::build as encoded;
 use phitwire::sim::direct::model::{CycleModel as _, Lanes as _, Partitioned, PortUse};
 use phitwire::sim::direct::pattern::{Destinations, Pattern, Population, Rule};
-use phitwire::sim::direct::places::{Numbers, Places, kinds};
+use phitwire::sim::direct::placement::{Numbers, Placement, kinds};
 use phitwire::sim::direct::source::{Births, HELD_BACK};
 use phitwire::sim::direct::{DirectPart, EncodedPart};
 use phitwire::time::Time;
@@ -47,7 +47,7 @@ pub(super) fn wire_cycles(
 /// Assigns routers and NICs to partitions, and returns the kind of the shortest links between
 /// partitions. A network is cut at its longest links: between groups if possible, otherwise between
 /// chassis or routers.
-fn places(topology: &Dragonfly, partitions: usize) -> (Places, PortKind) {
+fn places(topology: &Dragonfly, partitions: usize) -> (Placement, PortKind) {
     let shape = &topology.shape;
     let blades = usize::from(shape.blades);
     let (size, cut) = if shape.groups > 1 {
@@ -71,7 +71,7 @@ fn places(topology: &Dragonfly, partitions: usize) -> (Places, PortKind) {
         let (partition, _) = chips[nic as usize / usize::from(shape.nics)];
         terminals[nic as usize] = Some(numbers.enter(partition));
     }
-    let places = Places {
+    let places = Placement {
         partitions,
         chips,
         terminals,
@@ -262,7 +262,7 @@ fn destinations(topology: &Dragonfly, config: &Config) -> Result<Destinations, C
 }
 
 /// Builds the terminals of each partition, whose sources start in cycle `begin`.
-fn terminals(places: &Places, (seed, begin): (u64, u64), shared: &Shared) -> Vec<Vec<Terminal>> {
+fn terminals(places: &Placement, (seed, begin): (u64, u64), shared: &Shared) -> Vec<Vec<Terminal>> {
     let order = Order::of(shared.format.routing);
     let mut nodes = (0..).zip(shared.format.nodes.iter());
     places.terminals(|_| {

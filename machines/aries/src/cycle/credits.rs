@@ -38,7 +38,7 @@ impl Returned {
 
     /// Records a load (0 to 15) reported in `cycle`, a multiple of ten.
     #[inline]
-    pub(super) fn tell(&mut self, cycle: u32, load: u8) {
+    pub(super) fn record_load(&mut self, cycle: u32, load: u8) {
         let at = cycle as usize / LOAD_CYCLES as usize * LOAD_BITS;
         self.loads &= !(0x1f << at);
         self.loads |= (LOAD_MARK | u64::from(load & 15)) << at;
@@ -126,8 +126,8 @@ mod tests {
             sent.credit(cycle, vc);
             assert_eq!(sent.vc(cycle), vc);
         }
-        sent.tell(0, 15);
-        sent.tell(30, 4);
+        sent.record_load(0, 15);
+        sent.record_load(30, 4);
         assert_eq!(sent.counts(), [0, 0, 2, 0, 0, 1, 0, 1]);
         assert_eq!(
             [0, 9, 29, 30, 39].map(|c| sent.load(c)),

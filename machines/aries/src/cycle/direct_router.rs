@@ -44,7 +44,7 @@ struct Lanes {
     /// Ports with a failed link.
     down: u64,
     out: Box<[Arrivals<Aries>; LANES]>,
-    told: u64,
+    reported: u64,
     returning: u64,
     /// Returned credits of this window, by port and lane.
     returned: Box<[[Returned; NIC_LANES]; PORTS]>,
@@ -99,7 +99,7 @@ impl Lanes {
             peers: [NO_SLOT; PORTS],
             down: 0,
             out: Box::new([Arrivals::default(); LANES]),
-            told: 0,
+            reported: 0,
             returning: 0,
             returned: Box::new([[Returned::default(); NIC_LANES]; PORTS]),
             early: 0,
@@ -283,7 +283,7 @@ impl<I: Items> Router<I> {
             }
         }
         lanes.early = 0;
-        for port in bits(moved | self.tiles.take_moved() | core::mem::take(&mut lanes.told)) {
+        for port in bits(moved | self.tiles.take_moved() | core::mem::take(&mut lanes.reported)) {
             let (first, count) = Aries::lanes(port);
             for lane in 0..count {
                 let out = core::mem::take(&mut lanes.out[first + lane]);

@@ -27,8 +27,8 @@ fn credits_and_loads_are_golden() {
     let mut credits = Returned::default();
     credits.credit(0, 7);
     credits.credit(3, 2);
-    credits.tell(0, 15);
-    credits.tell(30, 4);
+    credits.record_load(0, 15);
+    credits.record_load(30, 4);
     let mut mail = Vec::new();
     Aries::write_credits(&credits, &mut mail);
     assert_eq!(mail, CREDITS);

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Aries;
 use crate::route::registers::PortKind;
 use crate::router::pipeline::{LOAD_CYCLES, SHORT_LINK_CYCLES};
-use phitwire::catalogue::{ChoiceError, Given, Kind, OptionError, OptionSpec, Simulated};
+use phitwire::catalogue::{ChoiceError, Kind, OptionError, OptionSpec, OptionValues, Simulated};
 use phitwire::chip::Grain;
 use phitwire::sim::direct::Chosen;
 use phitwire::sim::direct::config::{ConfigError, MAX_LINK_CYCLES};
@@ -183,7 +183,7 @@ impl Simulated for Aries {
 
     const NIC_OPTIONS: &'static [&'static str] = &["metres"];
 
-    fn choose(given: &Given) -> Result<Vec<Chosen<Self>>, ChoiceError> {
+    fn choose(given: &OptionValues) -> Result<Vec<Chosen<Self>>, ChoiceError> {
         let metres: Vec<u32> = given.read("metres")?;
         let metres = match metres[..] {
             [] => AriesOptions::METRES,

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_arrives_whatever_way_it_took() {
+    fn packets_arrive_on_every_path() {
         let packet = Packet::request(name(), 14, Routing::Adaptive1);
         let mut flits = packet.flits().to_vec();
         let head = Head::parse(Flit::new(flits[0])).unwrap();

@@ -20,17 +20,17 @@ type Common = shared::Common<Aries>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// Requests of one NIC to another.
-    OfPairs,
+    PerPair,
     /// Requests to cache lines of one hash value.
-    OfLines,
+    PerLine,
 }
 
 impl Order {
     pub(super) const fn of(routing: Routing) -> Option<Self> {
         match (routing.is_deterministic(), routing.is_hashed()) {
             (false, _) => None,
-            (true, false) => Some(Self::OfPairs),
-            (true, true) => Some(Self::OfLines),
+            (true, false) => Some(Self::PerPair),
+            (true, true) => Some(Self::PerLine),
         }
     }
 }
@@ -48,13 +48,13 @@ pub struct Terminal {
 }
 
 /// The credits that arrive in a window, and which of them have been applied.
-struct Coming<'a> {
+struct UpcomingCredits<'a> {
     lanes: &'a [Returned; NIC_LANES],
     /// Cycles whose credits have been applied.
     done: u64,
 }
 
-impl Coming<'_> {
+impl UpcomingCredits<'_> {
     /// Applies the credits up to and including `cycle`.
     fn up_to(&mut self, cycle: usize, end: &mut IdealEnd) {
         let new = (u64::MAX >> (63 - cycle)) & !self.done;
@@ -132,8 +132,8 @@ impl Terminal {
             Delivery::Request(name, whole) => {
                 tally.damaged += u64::from(!whole);
                 tally.overtaken += u64::from(self.is_overtaken(name));
-                if let Some(witness) = &mut shared.witness {
-                    witness.arrived(name.source, name.dest, name.birth, now);
+                if let Some(message_trace) = &mut shared.message_trace {
+                    message_trace.arrived(name.source, name.dest, name.birth, now);
                 }
                 if shared.request_reply {
                     shared.tally.replies_made += 1;
@@ -145,8 +145,8 @@ impl Terminal {
             }
             Delivery::Reply(name) => match self.outstanding.end(name.id) {
                 Some(born) => {
-                    if let Some(witness) = &mut shared.witness {
-                        witness.answered(self.node, born, now);
+                    if let Some(message_trace) = &mut shared.message_trace {
+                        message_trace.answered(self.node, born, now);
                     }
                     shared.message_arrived(born, now);
                 }
@@ -161,8 +161,8 @@ impl Terminal {
     fn is_overtaken(&mut self, name: Name) -> bool {
         self.last_seen.as_mut().is_some_and(|(order, seen)| {
             let lines = match order {
-                Order::OfPairs => 0,
-                Order::OfLines => line_hash(name.sequence, Routing::MinHash).unwrap_or(0),
+                Order::PerPair => 0,
+                Order::PerLine => line_hash(name.sequence, Routing::MinHash).unwrap_or(0),
             };
             let key = u32::from(lines) << NodeId::BITS | name.source;
             seen.is_overtaken(key, name.sequence, Name::SEQUENCE_MASK)
@@ -180,7 +180,7 @@ impl Terminal {
     ) -> [u64; NIC_LANES] {
         let size = flits.len() / NIC_LANES;
         let mut sent = [0; NIC_LANES];
-        let mut coming = Coming {
+        let mut coming = UpcomingCredits {
             lanes: credits,
             done: 0,
         };
@@ -223,7 +223,7 @@ impl Terminal {
         base: u64,
         from: u64,
         size: usize,
-        coming: &mut Coming<'_>,
+        coming: &mut UpcomingCredits<'_>,
         shared: &mut Shared,
     ) -> Option<u64> {
         if !self.common.is_up {
@@ -312,9 +312,9 @@ impl model::Terminal<Aries> for Terminal {
             birth: head.birth,
         };
         shared.request_sent(name.key(), head.birth);
-        if let Some(witness) = &mut shared.witness {
+        if let Some(message_trace) = &mut shared.message_trace {
             let ends = (self.common.number, to.into());
-            witness.sent(ends, head.birth, || [id.into(); 2]);
+            message_trace.sent(ends, head.birth, || [id.into(); 2]);
         }
         Packet::request(name, shared.format.request_flits, shared.format.routing)
     }

@@ -21,25 +21,25 @@ pub(super) fn dragonfly(groups: u16, chassis: u8, blades: u8, nics: u8, global: 
 }
 
 #[derive(Clone)]
-pub(super) struct Asked {
+pub(super) struct TestConfig {
     config: Config,
     aries: AriesOptions,
 }
 
-impl core::ops::Deref for Asked {
+impl core::ops::Deref for TestConfig {
     type Target = Config;
     fn deref(&self) -> &Config {
         &self.config
     }
 }
 
-impl core::ops::DerefMut for Asked {
+impl core::ops::DerefMut for TestConfig {
     fn deref_mut(&mut self) -> &mut Config {
         &mut self.config
     }
 }
 
-pub(super) fn config(millionths: u32, routing: Routing) -> Asked {
+pub(super) fn config(millionths: u32, routing: Routing) -> TestConfig {
     let config = Config {
         traffic: Traffic {
             load: Load::from_millionths(millionths).unwrap(),
@@ -54,22 +54,22 @@ pub(super) fn config(millionths: u32, routing: Routing) -> Asked {
         routing,
         ..AriesOptions::default()
     };
-    Asked { config, aries }
+    TestConfig { config, aries }
 }
 
-pub(super) fn with(pattern: &str, millionths: u32, routing: Routing) -> Asked {
+pub(super) fn with(pattern: &str, millionths: u32, routing: Routing) -> TestConfig {
     let mut config = config(millionths, routing);
     config.traffic.pattern = pattern.parse().unwrap();
     config
 }
 
-fn direct(topology: &Dragonfly, asked: &Asked, partitions: usize) -> Simulation<Aries> {
+fn direct(topology: &Dragonfly, asked: &TestConfig, partitions: usize) -> Simulation<Aries> {
     Simulation::new(topology, asked, &asked.aries, partitions).unwrap()
 }
 
 fn over_links(
     topology: &Dragonfly,
-    asked: &Asked,
+    asked: &TestConfig,
     netem: Option<Netem>,
     partitions: usize,
 ) -> Result<Simulation<Aries>, ConfigError> {
@@ -77,7 +77,7 @@ fn over_links(
     Simulation::with_encoded_links(topology, asked, options, netem, partitions, &mut Serial)
 }
 
-pub(super) fn run(topology: &Dragonfly, config: &Asked, partitions: usize) -> Report {
+pub(super) fn run(topology: &Dragonfly, config: &TestConfig, partitions: usize) -> Report {
     let mut simulation = direct(topology, config, partitions);
     let report = simulation.run(&mut Serial, |_| {});
     assert_eq!(report.violations, []);
@@ -125,7 +125,7 @@ fn every_hop_takes_a_hundred_nanoseconds_and_its_cable() {
 }
 
 #[test]
-fn a_reply_costs_another_way() {
+fn a_reply_costs_another_traversal() {
     let mut config = config(10_000, Routing::Adaptive0);
     config.traffic.request_reply = true;
     let report = run(&dragonfly(1, 1, 1, 4, 0), &config, 1);
@@ -232,7 +232,7 @@ fn minimal_ways_give_the_adversary_the_links_between_two_groups_and_others_more(
 }
 
 #[test]
-fn long_cables_send_nobody_round() {
+fn long_cables_divert_no_packet() {
     // Blue links of 35 m have a round trip of 400 cycles: flits in flight do not count as load.
     let topology = dragonfly(5, 1, 4, 1, 2);
     let share = |metres| {
@@ -501,14 +501,14 @@ mod canaries {
         };
         let overtaken = |v: &Violation| matches!(v, Violation::Overtaken(_));
         assert_eq!(violations(Routing::Adaptive0, None), []);
-        for order in [Order::OfPairs, Order::OfLines] {
+        for order in [Order::PerPair, Order::PerLine] {
             let found = violations(Routing::Adaptive0, Some(order));
             assert!(has(&found, overtaken), "{order:?}");
         }
         for hashed in [Routing::MinHash, Routing::NminHash] {
             // Only requests to the same line stay in order.
             assert_eq!(spoiled(hashed, |_| {}), []);
-            let of_pairs = violations(hashed, Some(Order::OfPairs));
+            let of_pairs = violations(hashed, Some(Order::PerPair));
             assert!(has(&of_pairs, overtaken), "{hashed:?}");
         }
         assert_eq!(spoiled(Routing::Ordered, |_| {}), []);
@@ -526,7 +526,7 @@ mod canaries {
     }
 
     #[test]
-    fn packets_without_a_way_are_noticed() {
+    fn packets_without_a_path_are_noticed() {
         let mut topology = dragonfly(2, 1, 2, 1, 1);
         let is_blue = |link: &crate::topology::DragonflyLink| {
             topology.kind(link) == Some(crate::route::registers::PortKind::Blue)

@@ -31,16 +31,16 @@ pub(super) struct AckTerms {
 pub(super) struct Acks {
     /// Flits freed per channel, minus those present when the session began; modulo 2^32.
     freed: [u32; VCS],
-    told: [u32; VCS],
+    reported: [u32; VCS],
     /// Flits freed but not reported, of all channels.
-    news: u32,
+    unreported: u32,
     /// Flits in the buffer.
     held: u32,
-    /// Flits above which `held` plus `news` mean that the peer may be waiting for credits.
+    /// Flits above which `held` plus `unreported` mean that the peer may be waiting for credits.
     capacity: u32,
     private: u32,
     /// The next expected set as last reported.
-    told_set: u64,
+    reported_set: u64,
     ack_due: Time,
     vc_due: Time,
     now: bool,
@@ -64,12 +64,12 @@ impl Acks {
         let freed = terms.debt.map(|debt| 0_u32.wrapping_sub(debt));
         Self {
             freed,
-            told: freed,
-            news: 0,
+            reported: freed,
+            unreported: 0,
             held: terms.debt.iter().sum(),
             capacity: terms.offered,
             private: terms.private,
-            told_set: 0,
+            reported_set: 0,
             ack_due: Time::NEVER,
             vc_due: Time::NEVER,
             now: true,
@@ -82,9 +82,9 @@ impl Acks {
     /// Records accepted sets with `flits` flits of packets; `expected` is the next set.
     #[inline]
     pub fn accepted(&mut self, flits: u32, expected: u64, now: Time) {
-        debug_assert!(expected >= self.told_set, "accepted sets stay accepted");
+        debug_assert!(expected >= self.reported_set, "accepted sets stay accepted");
         self.held += flits;
-        if (expected - self.told_set) * 4 >= self.window {
+        if (expected - self.reported_set) * 4 >= self.window {
             self.now = true;
         } else if self.ack_due == Time::NEVER {
             self.ack_due = now + self.delay;
@@ -99,7 +99,7 @@ impl Acks {
     pub fn free(&mut self, vc: usize, flits: u32, now: Time) {
         assert!(self.held >= flits, "more flits acknowledged than held");
         self.held -= flits;
-        self.news += flits;
+        self.unreported += flits;
         self.freed[vc] = self.freed[vc].wrapping_add(flits);
         if self.is_urgent() {
             self.now = true;
@@ -112,9 +112,9 @@ impl Acks {
     /// as it can still use while every other channel keeps its private part.
     #[inline]
     fn is_urgent(&self) -> bool {
-        let known = self.held + self.news + self.private * (VCS as u32 - 1);
+        let known = self.held + self.unreported + self.private * (VCS as u32 - 1);
         let left = self.capacity.saturating_sub(known);
-        self.news >= self.capacity / 4 || self.news >= left.max(MAX_PACKET_FLITS as u32)
+        self.unreported >= self.capacity / 4 || self.unreported >= left.max(MAX_PACKET_FLITS as u32)
     }
 
     /// Makes a frame to the peer due at once.
@@ -149,35 +149,35 @@ impl Acks {
 
     /// The VC acks for a control set that leaves now, with `expected` as its acknowledgement.
     #[inline]
-    pub fn tell_all(&mut self, expected: u64) -> [u32; VCS] {
+    pub fn take_vc_acks(&mut self, expected: u64) -> [u32; VCS] {
         debug_assert_eq!(
-            self.news,
+            self.unreported,
             (0..VCS)
-                .map(|vc| self.freed[vc].wrapping_sub(self.told[vc]))
+                .map(|vc| self.freed[vc].wrapping_sub(self.reported[vc]))
                 .fold(0, u32::wrapping_add),
             "news are the flits freed but not reported"
         );
-        self.told_set = expected;
+        self.reported_set = expected;
         self.ack_due = Time::NEVER;
         self.vc_due = Time::NEVER;
         self.now = false;
-        self.news = 0;
-        self.told = self.freed;
+        self.unreported = 0;
+        self.reported = self.freed;
         self.freed
     }
 
     /// The VC ack of `vc` for a tenth flit that leaves now, with `expected` as its acknowledgement.
     #[inline]
-    pub fn tell(&mut self, vc: usize, expected: u64) -> u8 {
-        self.told_set = expected;
+    pub fn take_vc_ack(&mut self, vc: usize, expected: u64) -> u8 {
+        self.reported_set = expected;
         self.ack_due = Time::NEVER;
         let whole = self.freed[vc] / VC_ACK_UNIT * VC_ACK_UNIT;
-        let step = whole.wrapping_sub(self.told[vc]);
+        let step = whole.wrapping_sub(self.reported[vc]);
         if step < 1 << 31 {
-            debug_assert!(step <= self.news, "only news is reported");
-            self.news -= step;
-            self.told[vc] = whole;
-            if self.news == 0 {
+            debug_assert!(step <= self.unreported, "only news is reported");
+            self.unreported -= step;
+            self.reported[vc] = whole;
+            if self.unreported == 0 {
                 self.vc_due = Time::NEVER;
             }
         }
@@ -199,7 +199,7 @@ mod tests {
             delay: Duration::from_us(40),
         });
         assert!(acks.is_due(Time::ZERO), "credits are announced at once");
-        assert_eq!(acks.tell_all(0), [0; VCS]);
+        assert_eq!(acks.take_vc_acks(0), [0; VCS]);
         acks
     }
 
@@ -217,7 +217,7 @@ mod tests {
         );
         acks.accepted(6, 16, Time::from_ns(20));
         assert!(acks.is_due(Time::from_ns(20)));
-        acks.tell_all(16);
+        acks.take_vc_acks(16);
         assert_eq!(acks.due(), Time::NEVER);
     }
 
@@ -232,7 +232,7 @@ mod tests {
         );
         acks.free(3, 62, Time::ZERO);
         assert!(acks.is_due(Time::ZERO), "due again after as many flits");
-        acks.tell_all(1);
+        acks.take_vc_acks(1);
         acks.accepted(300, 1, Time::ZERO);
         acks.free(5, 13, Time::ZERO);
         assert!(!acks.is_due(Time::ZERO));
@@ -241,34 +241,34 @@ mod tests {
     }
 
     #[test]
-    fn tenth_flits_tell_whole_blocks_of_one_channel() {
+    fn tenth_flits_acknowledge_whole_blocks_of_one_channel() {
         let mut acks = acks(false);
         acks.accepted(100, 1, Time::ZERO);
         acks.free(2, 20, Time::ZERO);
         acks.free(3, 8, Time::ZERO);
-        assert_eq!(acks.tell(1, 1), 0);
-        assert_eq!(acks.tell(2, 1), 2);
-        assert_eq!(acks.tell(3, 1), 1);
-        assert_eq!(acks.news, 4);
+        assert_eq!(acks.take_vc_ack(1, 1), 0);
+        assert_eq!(acks.take_vc_ack(2, 1), 2);
+        assert_eq!(acks.take_vc_ack(3, 1), 1);
+        assert_eq!(acks.unreported, 4);
         assert!(!acks.is_due(Time::from_ns(600_000)));
         assert!(
             acks.is_due(Time::from_ns(640_000)),
             "for the last four flits"
         );
-        assert_eq!(acks.tell_all(1)[2], 20);
+        assert_eq!(acks.take_vc_acks(1)[2], 20);
         assert_eq!(acks.due(), Time::NEVER);
         acks.free(2, 3, Time::ZERO);
         assert_eq!(
-            acks.tell(2, 1),
+            acks.take_vc_ack(2, 1),
             2,
             "23 flits are not three blocks, and 20 were announced"
         );
         acks.free(2, 1, Time::ZERO);
-        assert_eq!((acks.tell(2, 1), acks.news), (3, 0));
+        assert_eq!((acks.take_vc_ack(2, 1), acks.unreported), (3, 0));
     }
 
     #[test]
-    fn what_an_earlier_session_left_is_told_as_negative() {
+    fn debt_of_an_earlier_session_is_reported_as_negative() {
         let mut acks = Acks::new(AckTerms {
             window: 64,
             offered: 1_024,
@@ -278,9 +278,9 @@ mod tests {
             delay: Duration::from_us(40),
         });
         acks.free(1, 5, Time::ZERO);
-        assert_eq!(acks.tell_all(0)[1], 25_u32.wrapping_neg());
+        assert_eq!(acks.take_vc_acks(0)[1], 25_u32.wrapping_neg());
         acks.free(1, 25, Time::ZERO);
-        assert_eq!((acks.tell(1, 0), acks.news), (0, 0));
+        assert_eq!((acks.take_vc_ack(1, 0), acks.unreported), (0, 0));
     }
 
     #[test]

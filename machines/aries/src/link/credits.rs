@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_channel_cannot_have_used_is_impossible_from_the_start() {
+    fn counts_beyond_one_channel_s_credits_are_impossible_from_the_start() {
         let mut counts = [0; VCS];
         let credits = SharedCredits::new(512, 12_288);
         // The credits of all channels together: more than one channel can have.
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_session_left_counts_as_used() {
+    fn debt_of_an_earlier_session_counts_as_used() {
         let mut credits = SharedCredits::new(16, 100);
         let mut counts = [0; VCS];
         (counts[2], counts[5]) = (0_u32.wrapping_sub(30), 0_u32.wrapping_sub(8));

@@ -22,7 +22,7 @@ impl DeclaredGap {
 
     /// Records that the sets from `start` up to `end` arrived. Once the missing frame has arrived
     /// twice, late and resent, returns the time from the gap's appearance to its first arrival.
-    pub fn sighted(&mut self, start: u64, end: u64, now: Time) -> Option<Duration> {
+    pub fn record_arrival(&mut self, start: u64, end: u64, now: Time) -> Option<Duration> {
         let at = self.at?;
         if start > at || end <= at {
             return None;
@@ -42,12 +42,16 @@ mod tests {
     #[test]
     fn a_frame_that_comes_twice_after_its_gap_was_declared_was_only_late() {
         let mut gap = DeclaredGap::new(43, Time::from_ns(100));
-        assert_eq!(gap.sighted(50, 60, Time::from_ns(110)), None);
-        assert_eq!(gap.sighted(43, 51, Time::from_ns(150)), None);
+        assert_eq!(gap.record_arrival(50, 60, Time::from_ns(110)), None);
+        assert_eq!(gap.record_arrival(43, 51, Time::from_ns(150)), None);
         assert_eq!(
-            gap.sighted(40, 60, Time::from_ns(300)),
+            gap.record_arrival(40, 60, Time::from_ns(300)),
             Some(Duration::from_ns(50))
         );
-        assert_eq!(gap.sighted(40, 60, Time::from_ns(400)), None, "once only");
+        assert_eq!(
+            gap.record_arrival(40, 60, Time::from_ns(400)),
+            None,
+            "once only"
+        );
     }
 }

@@ -17,7 +17,7 @@ const PULSE_NS: u64 = 1_000;
 
 /// Contents of a frame of sets so far.
 #[derive(Debug, Default)]
-struct Brought {
+struct FrameSummary {
     /// Number of the next data set, if a control set named it.
     at: Option<u64>,
     /// Whether a set can have come from the peer: a control set, or a data set with a number.
@@ -46,16 +46,16 @@ impl SetWire {
     fn take(&mut self, link: &mut Common, now: Time, frame: &SetFrame<'_>, input: &mut AriesInput) {
         let header = frame.header();
         self.scrambler[IN].set_lanes(header.lanes);
-        let mut brought = Brought::default();
+        let mut summary = FrameSummary::default();
         let owed_since = link.out.owed_since;
         let cable = link.handshake.cable;
         for set in frame.as_they_came() {
             let taken = if cable.is_identity() {
-                self.on_set(link, now, set, &mut brought, input)
+                self.on_set(link, now, set, &mut summary, input)
             } else {
                 let mut set = *set;
                 LANES.swizzle_area_back(&mut set, header.lanes, &cable);
-                self.on_set(link, now, &set, &mut brought, input)
+                self.on_set(link, now, &set, &mut summary, input)
             };
             if taken.is_err() {
                 break;
@@ -64,30 +64,30 @@ impl SetWire {
         if link.out.owed_since != owed_since {
             link.moves();
         }
-        if brought.stale {
+        if summary.stale {
             link.stale(now);
             return;
         }
-        if brought.readable {
+        if summary.readable {
             link.bad_words = 0;
         }
-        if brought.accepted {
-            link.believes(header.lanes);
+        if summary.accepted {
+            link.settle_lanes(header.lanes);
             link.accepted(self.rx.waits_for(), now);
             self.tx.heard(&mut link.out);
             link.counters.rx_data_frames += 1;
         } else {
             link.unusable(now);
         }
-        if !brought.readable {
+        if !summary.readable {
             // Count each set like a frame, since the sender chooses the length of frames.
-            link.bad_words += brought.bad;
+            link.bad_words += summary.bad;
             link.counters.drop_bad_sideband += 1;
             if link.bad_words >= BAD_WORDS_UNTIL_DOUBT {
                 link.doubt_lanes();
             }
         }
-        if brought.repeated && !brought.news {
+        if summary.repeated && !summary.news {
             // The peer does not know that it arrived, so an acknowledgement was lost.
             self.rx.acks.urge();
         }
@@ -102,24 +102,24 @@ impl SetWire {
         link: &mut Common,
         now: Time,
         bytes: &SetBytes,
-        brought: &mut Brought,
+        summary: &mut FrameSummary,
         input: &mut AriesInput,
     ) -> Result<(), ()> {
         match &SetKind::of(bytes, self.scrambler[IN].pattern()) {
             Ok(SetKind::Data(tenth)) => {
-                brought.readable = true;
+                summary.readable = true;
                 self.rx.bad_run = 0;
-                self.on_data_set(link, now, bytes, Tail::of(*tenth), brought, input)
+                self.on_data_set(link, now, bytes, Tail::of(*tenth), summary, input)
             }
             Ok(SetKind::Control(set)) => {
-                brought.readable = true;
+                summary.readable = true;
                 self.rx.bad_run = 0;
                 self.sets.rx_control_sets += 1;
-                self.on_control_set(link, now, set, brought)
+                self.on_control_set(link, now, set, summary)
             }
             Err(SetError::Crc) => {
-                let bytes = self.scrambler[IN].taken_off(*bytes);
-                self.on_bad_set(link, &bytes, brought);
+                let bytes = self.scrambler[IN].descrambled(*bytes);
+                self.on_bad_set(link, &bytes, summary);
                 Ok(())
             }
             Err(SetError::ReservedControl | SetError::Contradiction) => {
@@ -136,11 +136,11 @@ impl SetWire {
         now: Time,
         bytes: &SetBytes,
         tail: Tail,
-        brought: &mut Brought,
+        summary: &mut FrameSummary,
         input: &mut AriesInput,
     ) -> Result<(), ()> {
         let number = if self.config.sets.full_numbers {
-            let Some(number) = brought.at else {
+            let Some(number) = summary.at else {
                 self.sets.rx_unplaced_sets += 1;
                 return Ok(());
             };
@@ -148,7 +148,7 @@ impl SetWire {
                 self.sets.rx_bad_sets += 1;
                 return Err(());
             }
-            brought.at = Some(number + 1);
+            summary.at = Some(number + 1);
             number
         } else {
             let Ok(number) = self.rx.place_short(tail.number) else {
@@ -162,18 +162,18 @@ impl SetWire {
             }
             number
         };
-        brought.accepted = true;
+        summary.accepted = true;
         self.peer_load = tail.load;
         if link.lanes.waits() {
-            let bytes = self.scrambler[IN].taken_off(*bytes);
+            let bytes = self.scrambler[IN].descrambled(*bytes);
             self.rx.good(number, &bytes, link);
         }
         let counters = (&mut self.sets, &mut link.counters);
         let pattern = self.scrambler[IN].pattern();
         let flits = DataFlits { bytes, pattern };
         let new = self.rx.data(now, number, flits, input, counters);
-        brought.news |= new;
-        brought.repeated |= !new;
+        summary.news |= new;
+        summary.repeated |= !new;
         Ok(())
     }
 
@@ -190,14 +190,14 @@ impl SetWire {
         link: &mut Common,
         now: Time,
         set: &ControlSet,
-        brought: &mut Brought,
+        summary: &mut FrameSummary,
     ) -> Result<(), ()> {
         let Ok(next) = self.rx.place(set.next) else {
             link.counters.drop_impossible_position += 1;
             return Err(());
         };
         if self.rx.is_stale(next) {
-            brought.stale = true;
+            summary.stale = true;
             return Err(());
         }
         match self.tx.control(set, now, link, &mut self.sets) {
@@ -211,24 +211,24 @@ impl SetWire {
                 return Err(());
             }
         }
-        brought.accepted = true;
+        summary.accepted = true;
         self.peer_load = set.load;
         self.peer_clock = Some((set.clock, now));
         self.rx.hint(next);
         if set.probe {
             self.rx.acks.urge();
         }
-        brought.at = Some(next);
+        summary.at = Some(next);
         Ok(())
     }
 
     /// Handles a set that failed its CRC. Its number follows from its position in the frame or,
     /// with short numbers, is assumed to be the expected one.
-    fn on_bad_set(&mut self, link: &mut Common, bytes: &SetBytes, brought: &mut Brought) {
-        brought.bad += 1;
+    fn on_bad_set(&mut self, link: &mut Common, bytes: &SetBytes, summary: &mut FrameSummary) {
+        summary.bad += 1;
         let number = if self.config.sets.full_numbers {
-            let number = brought.at;
-            brought.at = number.map(|number| number + 1);
+            let number = summary.at;
+            summary.at = number.map(|number| number + 1);
             number
         } else {
             // Assume the expected set only if the damaged one carries its number.
@@ -353,7 +353,7 @@ impl SetWire {
         let probe = core::mem::take(&mut link.out.wants_probe);
         link.counters.tx_probes += u64::from(probe);
         let (missing_from, missing) = gap.unwrap_or_default();
-        self.told_load = self.load;
+        self.reported_load = self.load;
         let set = ControlSet {
             probe,
             nack: gap.is_some(),
@@ -361,7 +361,7 @@ impl SetWire {
             ack: expected as u32,
             missing_from,
             missing,
-            vc_acks: self.rx.acks.tell_all(expected),
+            vc_acks: self.rx.acks.take_vc_acks(expected),
             clock: now.as_ns() / link.config.clock.dilation(),
             pulse: core::mem::take(pulse),
             load: self.load,
@@ -388,7 +388,7 @@ impl SetWire {
                 nack: self.rx.wants_nack() && self.rx.next_nack(true).is_some(),
                 load: self.load,
                 clock: core::mem::take(pulse),
-                vc_ack: self.rx.acks.tell((number % 8) as usize, expected),
+                vc_ack: self.rx.acks.take_vc_ack((number % 8) as usize, expected),
             };
             let pattern = self.scrambler[OUT].pattern();
             let mut buffer = [Flit::IDLE; DATA_FLITS];
@@ -398,7 +398,7 @@ impl SetWire {
                 self.sets.tx_injected_errors += 1;
             }
         }
-        self.told_load = self.load;
+        self.reported_load = self.load;
         self.tx.sent(run, now, &mut link.out, &mut self.sets);
     }
 

@@ -128,7 +128,7 @@ mod tests {
     use phitwire::rng::Rng;
 
     #[test]
-    fn gaps_are_what_is_not_there() {
+    fn gaps_are_the_missing_sets() {
         let mut held = HeldSets::new(200);
         assert_eq!(held.gap(5, 9), Some((5, 9)));
         assert_eq!(held.gap(5, 5), None);

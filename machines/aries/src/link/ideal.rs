@@ -189,7 +189,7 @@ mod tests {
     use phitwire_framing::aries::flit::{NodeId, Routing};
 
     #[test]
-    fn what_lies_at_the_far_end_is_load_and_what_flies_is_not() {
+    fn flits_at_the_far_end_are_load_and_flits_in_flight_are_not() {
         let mut near = IdealEnd::new(&SetProfile::paper(), 100);
         let mut far = near.clone();
         let head = Head::new(false, 14, NodeId::new(1, 2, 3), Routing::Adaptive0, 0, 5).with_vc(2);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_counted() {
+    fn refused_flits_are_counted() {
         let mut end = IdealEnd::new(&SetProfile::paper(), 0);
         let head = Head::new(false, 1, NodeId::new(1, 2, 3), Routing::Adaptive0, 0, 5);
         let places = (0..2_000).filter(|_| end.receive(head.flit()).is_some());

@@ -139,7 +139,7 @@ fn many_flits_at_once_do_what_they_do_one_by_one() {
 }
 
 #[test]
-fn it_tells_what_was_written_and_read_since_it_was_asked() {
+fn changes_since_the_last_poll_are_reported() {
     let mut rng = Rng::new(6, 0);
     let mut input = AriesInput::with_depth(200);
     let (mut freed, mut popped) = ([0; VCS], [0; VCS]);

@@ -44,7 +44,7 @@ pub struct SetWire {
     pub(super) scrambler: [Scrambler; 2],
     pub(super) injector: Injector,
     pub(super) load: u8,
-    pub(super) told_load: u8,
+    pub(super) reported_load: u8,
     pub(super) peer_load: u8,
     /// The peer's clock in emulated nanoseconds as last received, and the time of receipt.
     pub(super) peer_clock: Option<(u64, Time)>,
@@ -109,7 +109,7 @@ impl SetWire {
     #[inline]
     pub fn set_load(&mut self, link: &Common, load: u8) {
         self.load = load & 0xf;
-        if self.load != self.told_load && link.is_active() {
+        if self.load != self.reported_load && link.is_active() {
             self.rx.acks.suggest(link.now);
         }
     }
@@ -179,7 +179,7 @@ impl Wire for SetWire {
             scrambler: [(); 2].map(|()| Scrambler::new(registers.scrambler_seeds, 7)),
             injector: Injector::new(registers.injection),
             load: 0,
-            told_load: 0,
+            reported_load: 0,
             peer_load: 0,
             peer_clock: None,
             pulse: 0,
@@ -204,7 +204,7 @@ impl Wire for SetWire {
         };
         self.rx = Receiver::new(&self.config, terms, &link.profile);
         self.peer_load = 0;
-        self.told_load = 0;
+        self.reported_load = 0;
         self.peer_clock = None;
     }
 
@@ -239,7 +239,7 @@ impl Wire for SetWire {
 
     /// Returns false while the receive clock is lost, after which the lanes are reinitialised.
     #[inline]
-    fn hears(&mut self, link: &mut Common, now: Time) -> bool {
+    fn can_receive(&mut self, link: &mut Common, now: Time) -> bool {
         if let Some(until) = self.deaf_until {
             if now < until {
                 self.sets.rx_clock_lost_frames += 1;
@@ -323,7 +323,7 @@ impl Wire for SetWire {
         self.tx.force_retry(now, &mut link.out, &mut self.sets);
     }
 
-    fn suffer(&mut self, link: &mut Common, now: Time, fault: LinkFault) -> bool {
+    fn apply_fault(&mut self, link: &mut Common, now: Time, fault: LinkFault) -> bool {
         match fault {
             // Marks the next packet as damaged inside this router.
             LinkFault::SoftError => self.tx.poison_next(),

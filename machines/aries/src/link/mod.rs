@@ -21,8 +21,8 @@ mod config;
 mod counters;
 mod credits;
 mod declared_gap;
+mod frame_contents;
 mod frames;
-mod glance;
 mod held;
 mod ideal;
 mod injection;
@@ -43,7 +43,7 @@ mod tests;
 
 pub use config::{AriesLinkConfig, LcbRegisters, SetProfile};
 pub use counters::SetCounters;
-pub(crate) use glance::glance;
+pub(crate) use frame_contents::frame_contents;
 pub use ideal::IdealEnd;
 pub use input::AriesInput;
 pub use lcb::{AriesLcb, MIN_SET_FRAME_BYTES};

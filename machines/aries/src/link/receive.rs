@@ -32,7 +32,7 @@ pub(super) struct ReceiveTerms {
 
 /// A pending nack: its set, its time, and whether the resent set measures a round trip.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct PendingNack {
     set: u64,
     at: Time,
     single: bool,
@@ -55,12 +55,12 @@ pub(super) struct Receiver {
     mark: Option<(u64, Time)>,
     /// Gaps below this were requested.
     declared: u64,
-    asked: Option<Asked>,
+    asked: Option<PendingNack>,
     retry_due: Time,
     /// Range whose gaps the next frame sent requests.
     wanted: Option<(u64, u64)>,
     /// An earlier nack had no effect: the next one does not ride on data, which may be lost too.
-    insists: bool,
+    nack_repeated: bool,
     recovery_time: RoundTrip,
     hold: ReorderHold,
     /// A gap declared lost, watched until this time.
@@ -92,7 +92,7 @@ impl Receiver {
             asked: None,
             retry_due: Time::NEVER,
             wanted: None,
-            insists: false,
+            nack_repeated: false,
             recovery_time: RoundTrip::new(quick, profile.max_retry_timeout),
             hold: ReorderHold::new(profile.min_reorder_hold, profile.max_reorder_hold),
             late: None,
@@ -167,7 +167,7 @@ impl Receiver {
         (counters, link): (&mut SetCounters, &mut LinkCounters),
     ) -> bool {
         if self.late.is_some() {
-            self.sighted(set, now, counters);
+            self.record_arrival(set, now, counters);
         }
         if set == self.expected {
             let arrived = input.write_each(DATA_FLITS, |index| flits.flit(index));
@@ -257,9 +257,9 @@ impl Receiver {
         }
     }
 
-    fn sighted(&mut self, set: u64, now: Time, counters: &mut SetCounters) {
+    fn record_arrival(&mut self, set: u64, now: Time, counters: &mut SetCounters) {
         if let Some((_, late)) = &mut self.late
-            && let Some(extent) = late.sighted(set, set + 1, now)
+            && let Some(extent) = late.record_arrival(set, set + 1, now)
         {
             counters.rx_spurious_gaps += 1;
             self.hold.too_short(extent);
@@ -352,7 +352,7 @@ impl Receiver {
             Some(asked) => asked.single = false,
             None => {
                 let at = now;
-                self.asked = Some(Asked { set, at, single });
+                self.asked = Some(PendingNack { set, at, single });
             }
         }
         self.retry_due = now + self.recovery_time.timeout();
@@ -373,7 +373,7 @@ impl Receiver {
 
     #[inline]
     pub fn may_ride(&self) -> bool {
-        !self.insists
+        !self.nack_repeated
     }
 
     /// The next gap to request: its distance from the expected set and its number of sets, 0 for
@@ -381,7 +381,7 @@ impl Receiver {
     /// all following gaps.
     pub fn next_nack(&mut self, last: bool) -> Option<(u16, u16)> {
         let (from, to) = self.wanted.take()?;
-        self.insists = false;
+        self.nack_repeated = false;
         let from = from.max(self.expected);
         if !self.held.keeps() {
             return (from < to).then_some((0, 0));
@@ -424,7 +424,7 @@ impl Receiver {
             match self.held.gap(self.expected, self.declared) {
                 Some((set, _)) => {
                     self.recovery_time.back_off();
-                    self.insists = true;
+                    self.nack_repeated = true;
                     self.ask(now, set, false, counters);
                 }
                 None => self.retry_due = Time::NEVER,

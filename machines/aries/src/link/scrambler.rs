@@ -68,7 +68,7 @@ impl Scrambler {
     }
 
     /// Descrambles a copy of a set.
-    pub fn taken_off(&self, mut set: SetBytes) -> SetBytes {
+    pub fn descrambled(&self, mut set: SetBytes) -> SetBytes {
         self.apply(&mut set);
         set
     }
@@ -85,7 +85,7 @@ mod tests {
             let mut set = [0x5a; SET_BYTES];
             scrambler.apply(&mut set);
             assert_ne!(set, [0x5a; SET_BYTES]);
-            assert_eq!(scrambler.taken_off(set), [0x5a; SET_BYTES]);
+            assert_eq!(scrambler.descrambled(set), [0x5a; SET_BYTES]);
             scrambler.apply(&mut set);
             assert_eq!(set, [0x5a; SET_BYTES]);
         }

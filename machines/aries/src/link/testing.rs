@@ -335,7 +335,7 @@ impl Link for Aries {
             Command::LoseClock { us } => LinkFault::LoseClock(Duration::from_us(us)),
             Command::Load(load) => return set_load(lcb, load),
         };
-        assert!(lcb.suffer(now, fault), "Aries links have this fault");
+        assert!(lcb.apply_fault(now, fault), "Aries links have this fault");
     }
 
     fn force_retry(lcb: &mut AriesLcb, now: Time) {
@@ -343,7 +343,7 @@ impl Link for Aries {
     }
 
     fn soft_error_next(lcb: &mut AriesLcb) {
-        lcb.suffer(lcb.common().now, LinkFault::SoftError);
+        lcb.apply_fault(lcb.common().now, LinkFault::SoftError);
     }
 
     fn frame_bytes() -> BoxedStrategy<usize> {

@@ -210,7 +210,7 @@ impl Transmitter {
             }
         }
         if done > 0 || freed > 0 {
-            link.out.paid(self.buffer.awaits(), now);
+            link.out.acknowledged(self.buffer.awaits(), now);
         }
     }
 

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_in_use_stays_and_memory_is_written_as_told() {
+    fn a_word_in_use_stays_cached_and_memory_follows_the_update_policy() {
         let bytes = |memory: &CachedMemory| {
             let mut word = [0; 8];
             memory.memory().read(0, &mut word).unwrap();

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_alike_goes_together_in_any_order() {
+    fn equal_answers_are_joined_in_any_order() {
         let mut answers = Answers::new(true);
         let ids = [4_094, 4_095, 0, 7, 2, 29];
         for id in ids {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_anything_but_its_number_goes_alone() {
+    fn answers_that_differ_are_sent_alone() {
         let other = [
             Response {
                 destination: NodeId::from_bits(6),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_joins_what_may_have_left() {
+    fn no_answer_joins_a_packet_that_may_have_left() {
         let mut answers = Answers::new(true);
         write(&mut answers, done(1), &[]);
         answers.close();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn as_in_the_machine_each_goes_alone() {
+    fn without_joining_each_answer_is_sent_alone() {
         let mut answers = Answers::new(false);
         write(&mut answers, done(1), &[]);
         write(&mut answers, done(2), &[]);

@@ -128,8 +128,8 @@ pub(super) struct Active {
     pub(super) attempts: u32,
     /// Whether this is a send without a receive so far.
     pub(super) is_untaken: bool,
-    /// Whether the last piece announces the complete block: see [`Active::tells`].
-    pub(super) tells: bool,
+    /// Whether the last piece announces the complete block: see [`Active::announces_block`].
+    pub(super) announces_block: bool,
 }
 
 /// A packet of a transfer, without its data.
@@ -154,7 +154,7 @@ impl Active {
     /// Whether the last piece of a block of a traffic run announces the complete block. That piece
     /// must be long enough to identify the block. It need not wait for the responses to the others,
     /// since the target counts pieces.
-    pub(super) fn tells(owner: TransferOwner, transfer: &BlockTransfer) -> bool {
+    pub(super) fn announces_block(owner: TransferOwner, transfer: &BlockTransfer) -> bool {
         let BlockOperation::Put { offset, .. } = transfer.operation else {
             return false;
         };
@@ -171,7 +171,7 @@ impl Active {
             operation, event, ..
         } = self.what.transfer;
         match (operation, self.failure) {
-            (BlockOperation::Put { .. }, None) => event.is_some() && !self.tells,
+            (BlockOperation::Put { .. }, None) => event.is_some() && !self.announces_block,
             (BlockOperation::Send { .. }, failure) => failure.is_some(),
             _ => false,
         }
@@ -250,7 +250,7 @@ impl Active {
                 }
             }
             BlockOperation::Put { handle, key, .. } => {
-                let event = self.tells && u64::from(take) == self.left();
+                let event = self.announces_block && u64::from(take) == self.left();
                 let command = Command::Put { event };
                 Piece::of_data(command, handle, key, address, take, local)
             }
@@ -398,7 +398,7 @@ mod tests {
                 handle: ANNOUNCE,
                 attempts: 0,
                 is_untaken: false,
-                tells: false,
+                announces_block: false,
             };
             while active.left() > 0 {
                 let piece = active.piece();

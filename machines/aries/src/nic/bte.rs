@@ -26,7 +26,7 @@ use super::block_transfer::{
 };
 use super::completion::Failure;
 use super::domain::MAX_DOMAIN_BYTES;
-use super::outstanding::{Asker, Pending, Share, TransferStep};
+use super::outstanding::{Pending, RequestOrigin, Share, TransferStep};
 use super::receive::{ANNOUNCE, MAX_ARRIVING};
 use super::requester::{Ask, Requester};
 use super::transaction::Transactions;
@@ -356,7 +356,7 @@ impl BlockTransferEngine {
                 handle: ANNOUNCE,
                 attempts: 0,
                 is_untaken: is_send,
-                tells: Active::tells(what.owner, &what.transfer),
+                announces_block: Active::announces_block(what.owner, &what.transfer),
             });
             self.channels[index].sending = Some(slot);
             started = true;
@@ -442,9 +442,9 @@ impl BlockTransferEngine {
             answer_bytes: piece.answer_bytes,
             landing: piece.landing,
         };
-        let asker = Asker::Transfer(slot, step);
+        let origin = RequestOrigin::Transfer(slot, step);
         requester
-            .issue(now, &ask, asker)
+            .issue(now, &ask, origin)
             .expect("a piece has at most 64 bytes, and a get at most 16 words");
         match step {
             TransferStep::Open => {

@@ -5,7 +5,9 @@
 //! the other participants fail at once; if it exits before they joined, they fail when their
 //! patience ends.
 
-use phitwire_framing::door::{CollectiveRequest, Completion as Told, Local, Reduction, Status};
+use phitwire_framing::door::{
+    CollectiveRequest, Completion as DoorCompletion, Local, Reduction, Status,
+};
 
 use super::client_words::{client_of, name_of, tagged};
 use super::clients::place;
@@ -180,7 +182,7 @@ impl AriesNic {
         (status, self.clients.number_of(node).into())
     }
 
-    pub(super) fn collective_ended(&mut self) -> Option<(Client, Told)> {
+    pub(super) fn collective_ended(&mut self) -> Option<(Client, DoorCompletion)> {
         let unit = &mut self.interface.collective;
         let ended = unit.poll_completion_of(|user| client_of(user).is_some())?;
         let client = client_of(ended.user)?;
@@ -191,7 +193,7 @@ impl AriesNic {
                 (status, word, 0)
             }
         };
-        let told = Told::End {
+        let told = DoorCompletion::End {
             name: name_of(ended.user),
             status,
             // A barrier has no word.

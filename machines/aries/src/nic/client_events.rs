@@ -1,7 +1,7 @@
 //! Unsolicited events for the local programs of a NIC, and the numbers by which programs address
 //! other nodes.
 
-use phitwire_framing::door::{Completion as Told, Status};
+use phitwire_framing::door::{Completion as DoorCompletion, Status};
 
 use super::AriesNic;
 use super::client_words::{client_of, name_of};
@@ -18,7 +18,10 @@ impl AriesNic {
         self.clients.numbers = numbers;
     }
 
-    pub(super) fn completion_of_event(&mut self, event: TargetEvent) -> Option<(Client, Told)> {
+    pub(super) fn completion_of_event(
+        &mut self,
+        event: TargetEvent,
+    ) -> Option<(Client, DoorCompletion)> {
         Some(match event {
             TargetEvent::Put {
                 source,
@@ -27,7 +30,7 @@ impl AriesNic {
                 len,
                 ..
             } => {
-                let told = Told::Landed {
+                let told = DoorCompletion::PutEvent {
                     processor: self.clients.number_of(source),
                     handle,
                     offset,
@@ -41,7 +44,7 @@ impl AriesNic {
                 data,
                 ..
             } => {
-                let told = Told::Told {
+                let told = DoorCompletion::BlockEvent {
                     processor: self.clients.number_of(source),
                     handle,
                     word: data,
@@ -55,7 +58,7 @@ impl AriesNic {
                 failure,
             } => {
                 let client = client_of(user)?;
-                let told = Told::Received {
+                let told = DoorCompletion::Received {
                     name: name_of(user),
                     status: failure.map_or(Status::Done, Status::from),
                     processor: self.clients.number_of(source),

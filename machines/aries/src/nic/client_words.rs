@@ -3,7 +3,7 @@
 
 use phitwire_framing::aries::flit::Routing;
 use phitwire_framing::aries::packet::{AmoOp, Status as Refused};
-use phitwire_framing::door::{AtomicOp, Command, Completion as Told, Status};
+use phitwire_framing::door::{AtomicOp, Command, Completion as DoorCompletion, Status};
 
 use super::completion::{Completion, Ended, Failure, Outcome};
 use super::{BlockError, PostError};
@@ -103,7 +103,7 @@ pub(super) fn refusal_of_block(error: &BlockError) -> Option<Status> {
 }
 
 /// Converts a completion of a request or transfer for the client.
-pub(super) fn told(completion: &Completion) -> Told {
+pub(super) fn door_completion(completion: &Completion) -> DoorCompletion {
     let status = match completion.outcome {
         Outcome::Failed(failure) => failure.into(),
         _ => Status::Done,
@@ -116,7 +116,7 @@ pub(super) fn told(completion: &Completion) -> Told {
         Ended::Transfer { bytes, .. } => bytes,
         _ => 0,
     };
-    Told::End {
+    DoorCompletion::End {
         name: name_of(completion.user),
         status,
         word,

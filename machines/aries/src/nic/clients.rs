@@ -11,13 +11,13 @@ use phitwire_framing::aries::flit::NodeId;
 use phitwire_framing::aries::packet::{MAX_DATA, Operands, Width as WordWidth};
 use phitwire_framing::door::hello::{ANY_MEMBER, Entry, Operations};
 use phitwire_framing::door::{
-    Access, Command, Completion as Told, Local, Remote, Request, Status, Width,
+    Access, Command, Completion as DoorCompletion, Local, Remote, Request, Status, Width,
 };
 
 use super::bte::TransferOwner;
 use super::client_collectives::Owners;
 use super::client_words::{
-    amo_of, client_of, refusal_of_block, refusal_of_post, routing, tagged, told,
+    amo_of, client_of, door_completion, refusal_of_block, refusal_of_post, routing, tagged,
 };
 use super::completion::{Ended, TargetEvent};
 use super::domain::{DOMAIN_ALIGNMENT, Domain, HANDLES, Permissions, RegisterError};
@@ -449,13 +449,13 @@ impl LocalPort for AriesNic {
         Operations::ALL
     }
 
-    fn let_in(
+    fn attach(
         &mut self,
         job: u64,
         member: u8,
         window: Box<dyn Window>,
     ) -> Result<(Client, u8), Entry> {
-        self.virtual_number().ok_or(Entry::Nameless)?;
+        self.virtual_number().ok_or(Entry::NoNumber)?;
         let own_key = self.domain(RUN_DOMAIN).map(|domain| domain.key);
         let member = self.clients.admit(job, member, own_key)?;
         let bytes = window.size();
@@ -481,7 +481,7 @@ impl LocalPort for AriesNic {
         Ok((Client(index as u8 + 1), member))
     }
 
-    fn let_go(&mut self, now: Time, client: Client) {
+    fn detach(&mut self, now: Time, client: Client) {
         let Some(slot) = self.clients.slot(client) else {
             return;
         };
@@ -530,7 +530,7 @@ impl LocalPort for AriesNic {
                     Err(status) => Taken::refused(status),
                 };
             }
-            Request::TakeBack => return self.take_back(client, name),
+            Request::CancelReceive => return self.take_back(client, name),
             Request::Collective(ref request) => {
                 let taken = self.collective_of_client(now, (client, name), request);
                 if let (Taken::UnderWay, Some(slot)) = (taken, self.clients.slot(client)) {
@@ -563,15 +563,15 @@ impl LocalPort for AriesNic {
         taken
     }
 
-    fn settle(&mut self) {
-        self.interface.responder.memory.windows_mut().settle();
+    fn flush(&mut self) {
+        self.interface.responder.memory.windows_mut().flush();
     }
 
-    fn next_completion(&mut self) -> Option<(Client, Told)> {
+    fn next_completion(&mut self) -> Option<(Client, DoorCompletion)> {
         while let Some((client, completion)) = self.interface.poll_local() {
             let is_transfer = matches!(completion.ended, Ended::Transfer { .. });
             if self.has_ended(client, is_transfer) {
-                return Some((client, told(&completion)));
+                return Some((client, door_completion(&completion)));
             }
         }
         while let Some((client, told)) = self.collective_ended() {

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_to_deny_is_told_apart() {
+    fn every_reason_for_denial_is_distinguished() {
         let mut domains = Domains::default();
         let memory = Memory::new(MEMORY);
         domains.register(7, domain(128, 100), &memory).unwrap();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_domain_is_not_registered() {
+    fn invalid_domains_are_not_registered() {
         let mut domains = Domains::default();
         let memory = Memory::new(MEMORY);
         let mut register =

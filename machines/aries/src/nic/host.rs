@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use phitwire_framing::aries::packet::Command;
 
-use super::outstanding::Asker;
+use super::outstanding::RequestOrigin;
 use super::packet_buf::PacketBuf;
 use phitwire::nic::RunRequest;
 use phitwire::time::{Duration, Time};
@@ -163,16 +163,18 @@ impl Host {
         issued + self.times.crossing()
     }
 
-    /// When a request of `asker` with `bytes` of data can leave the NIC.
-    pub(crate) fn leaves(&mut self, now: Time, asker: Asker, bytes: usize) -> Time {
-        match asker {
-            Asker::Traffic(RunRequest::Message(_)) | Asker::User(_) | Asker::Transaction(_) => {
+    /// When a request of `origin` with `bytes` of data can leave the NIC.
+    pub(crate) fn leaves(&mut self, now: Time, origin: RequestOrigin, bytes: usize) -> Time {
+        match origin {
+            RequestOrigin::Traffic(RunRequest::Message(_))
+            | RequestOrigin::User(_)
+            | RequestOrigin::Transaction(_) => {
                 // The interface is not occupied while a message crosses it.
                 let issued = self.issue(now);
                 let moved = occupy(&mut self.down, now, self.times.transfer(bytes as u64));
                 moved + issued.since(now)
             }
-            Asker::Transfer(..) if bytes > 0 => {
+            RequestOrigin::Transfer(..) if bytes > 0 => {
                 occupy(&mut self.up, now, self.times.request());
                 occupy(&mut self.down, now, self.times.transfer(bytes as u64))
             }

@@ -21,7 +21,7 @@ use super::collective::CollectiveUnit;
 use super::completion::Completion;
 use super::config::AriesNicConfig;
 use super::counters::AriesNicCounters;
-use super::outstanding::{Asker, Landing, Share};
+use super::outstanding::{Landing, RequestOrigin, Share};
 use super::packet_buf::PacketBuf;
 use super::request::{Operation, Post, PostError};
 use super::requester::{Ask, Requester};
@@ -131,10 +131,10 @@ impl Interface {
         interface
     }
 
-    pub(super) fn stood_still(&mut self, now: Time, span: Duration) {
-        self.requester.stood_still(now, span);
-        self.runs.stood_still(now, span);
-        self.collective.stood_still(now, span);
+    pub(super) fn handle_suspension(&mut self, now: Time, span: Duration) {
+        self.requester.handle_suspension(now, span);
+        self.runs.handle_suspension(now, span);
+        self.collective.handle_suspension(now, span);
     }
 
     fn memory_bytes(&self) -> u64 {
@@ -159,13 +159,13 @@ impl Interface {
         if !self.requester.has_room(Share::User) {
             return Err(PostError::TooMany);
         }
-        let (asker, ssid) = match owner {
+        let (origin, ssid) = match owner {
             Owner::User(_) if self.due >= self.most_due => {
                 return Err(PostError::CompletionQueueFull);
             }
-            Owner::User(user) => (Asker::User(user), 0),
+            Owner::User(user) => (RequestOrigin::User(user), 0),
             Owner::Transaction(ssid) if self.transactions.is_open(ssid) => {
-                (Asker::Transaction(ssid.bits()), ssid.bits())
+                (RequestOrigin::Transaction(ssid.bits()), ssid.bits())
             }
             Owner::Transaction(_) => return Err(PostError::Transaction),
         };
@@ -178,7 +178,7 @@ impl Interface {
             return Err(PostError::TooMany);
         }
         self.requester
-            .issue(now, &ask, asker)
+            .issue(now, &ask, origin)
             .map_err(PostError::Emit)?;
         match owner {
             Owner::User(_) => self.due += 1,
@@ -332,7 +332,7 @@ impl Interface {
     ) -> Result<(), SpecError> {
         let nodes = &self.virtual_nodes;
         let source = Source {
-            processor: self.own_number().ok_or(SpecError::Nameless)?,
+            processor: self.own_number().ok_or(SpecError::NoNumber)?,
             memory_bytes: self.memory_bytes(),
             nonce,
             abilities: ABILITIES,
@@ -450,7 +450,7 @@ impl Interface {
             self.responder.event(event);
         }
         self.see(now);
-        self.tell(now);
+        self.send_events(now);
         self.advance_collective(now);
         let memory = &mut self.responder.memory;
         if let Some(spec) = self.runs.spec() {
@@ -500,7 +500,7 @@ impl Interface {
     }
 
     /// Sends the events of transactions that have succeeded.
-    fn tell(&mut self, now: Time) {
+    fn send_events(&mut self, now: Time) {
         while let Some((ssid, event)) = self.transactions.next_event() {
             if !self.requester.has_room(Share::Reserve) {
                 return;
@@ -523,9 +523,9 @@ impl Interface {
                 answer_bytes: 0,
                 landing: Landing::NONE,
             };
-            let asker = Asker::TransactionEvent(ssid);
+            let origin = RequestOrigin::TransactionEvent(ssid);
             self.requester
-                .issue(now, &ask, asker)
+                .issue(now, &ask, origin)
                 .expect("8 bytes of control fit into a packet");
         }
     }

@@ -5,7 +5,7 @@ use phitwire_framing::aries::packet::{Command, MAX_DATA, Status};
 use super::Interface;
 use crate::nic::bte::TransferOwner;
 use crate::nic::completion::{Completion, Ended, Failure, Outcome};
-use crate::nic::outstanding::{Asker, Landing, Pending};
+use crate::nic::outstanding::{Landing, Pending, RequestOrigin};
 use crate::nic::request::word_of;
 use crate::nic::requester::Answer;
 use crate::nic::traffic;
@@ -23,20 +23,20 @@ impl Interface {
         }
         let answer = &answer;
         let Answer { pending, failure } = answer;
-        match pending.asker {
-            Asker::User(user) => self.complete_request(now, user, answer, data),
-            Asker::Transaction(ssid) | Asker::TransactionEvent(ssid) => {
+        match pending.origin {
+            RequestOrigin::User(user) => self.complete_request(now, user, answer, data),
+            RequestOrigin::Transaction(ssid) | RequestOrigin::TransactionEvent(ssid) => {
                 let progress = self.transactions.ended(ssid, *failure);
                 self.progressed(now, progress);
             }
-            Asker::Traffic(request) => {
+            RequestOrigin::Traffic(request) => {
                 if self.hides(now, request, answer, data) {
                     return;
                 }
                 let data = &data[..usize::from(pending.answer_bytes)];
                 traffic::answered(&mut self.runs, now, request, answer, data);
             }
-            Asker::Transfer(slot, step) => {
+            RequestOrigin::Transfer(slot, step) => {
                 if let Some(host) = &mut self.requester.host {
                     host.lands(now, pending.answer_bytes.into());
                 }
@@ -47,10 +47,10 @@ impl Interface {
                     .answered(now, slot, step, pending, answer, transactions);
                 self.collect_transfers(now);
             }
-            Asker::Collective(number) => {
+            RequestOrigin::Collective(number) => {
                 self.collective.answered(now, number, *failure);
             }
-            Asker::Probe(number) => {
+            RequestOrigin::Probe(number) => {
                 let outcome = match failure {
                     None => ProbeOutcome::Done,
                     Some(Failure::TimedOut) => ProbeOutcome::TimedOut,

@@ -2,7 +2,7 @@ use phitwire_framing::aries::flit::Routing;
 use phitwire_framing::aries::packet::{AmoOp, Command, MAX_DATA, Operands, Width};
 
 use super::Interface;
-use crate::nic::outstanding::{Asker, Share};
+use crate::nic::outstanding::{RequestOrigin, Share};
 use crate::nic::request::{Operation, Post, RemoteAddress};
 use crate::nic::responder::PROBE_CODE;
 use crate::nic::traffic::RUN_DOMAIN;
@@ -73,7 +73,9 @@ impl Interface {
             return Err(ProbeError::Full);
         }
         let number = self.probed + 1;
-        let issued = self.requester.issue(now, &ask, Asker::Probe(number));
+        let issued = self
+            .requester
+            .issue(now, &ask, RequestOrigin::Probe(number));
         let id = issued.map_err(|_| ProbeError::Impossible)?;
         self.probed = number;
         Ok(Probe {

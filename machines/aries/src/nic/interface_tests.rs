@@ -137,7 +137,7 @@ fn every_reason_to_refuse_is_counted_and_reported() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_refused_at_once() {
+fn invalid_requests_are_refused_at_once() {
     let mut pair = Pair::new();
     let mut error = |operation, at| {
         let asked = post_now(&mut pair, 0, operation, at);

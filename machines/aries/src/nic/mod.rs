@@ -28,7 +28,7 @@
 //!
 //! Nothing is allocated per message.
 
-use phitwire::nic::{Abilities, MAX_BLOCK_SIZE, Ways};
+use phitwire::nic::{Abilities, MAX_BLOCK_SIZE, RoutingMode};
 
 mod amo;
 mod amo_cache;
@@ -93,7 +93,7 @@ pub const ABILITIES: Abilities = Abilities {
     max_size: MAX_BLOCK_SIZE,
     get_unit: 4,
     atomics: true,
-    ways: Ways::ALL,
+    ways: RoutingMode::ALL,
 };
 
 #[cfg(test)]

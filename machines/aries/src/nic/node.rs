@@ -430,9 +430,9 @@ impl Node for AriesNic {
         }
     }
 
-    fn stood_still(&mut self, now: Time, span: Duration) {
-        self.link.stood_still(now, span);
-        self.interface.stood_still(now, span);
+    fn handle_suspension(&mut self, now: Time, span: Duration) {
+        self.link.handle_suspension(now, span);
+        self.interface.handle_suspension(now, span);
     }
 
     fn advance(&mut self, now: Time) {

@@ -82,7 +82,7 @@ pub(crate) enum TransferStep {
 
 /// The part of the NIC that gets the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asker {
+pub(crate) enum RequestOrigin {
     /// The caller that posted, with the value that the completion repeats.
     User(u64),
     Transaction(u16),
@@ -138,7 +138,7 @@ impl core::ops::Deref for Pending {
     }
 }
 
-impl Asker {
+impl RequestOrigin {
     const fn is_user(self) -> bool {
         matches!(self, Self::User(_) | Self::Transaction(_))
     }
@@ -148,7 +148,7 @@ impl Asker {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingEntry {
     pub posted: Time,
-    pub asker: Asker,
+    pub origin: RequestOrigin,
     pub offset: u64,
     pub node: NodeId,
     pub command: Command,
@@ -173,7 +173,7 @@ pub(crate) type LocalTarget = (Option<u64>, Option<(u64, u64)>);
 impl PendingEntry {
     pub(crate) const NONE: Self = Self {
         posted: Time::ZERO,
-        asker: Asker::User(0),
+        origin: RequestOrigin::User(0),
         offset: 0,
         node: NodeId::from_bits(0),
         command: Command::Put { event: false },
@@ -323,7 +323,7 @@ impl Outstanding {
             self.set_local_target(index, target);
         }
         self.turn = self.turn.wrapping_add(1);
-        self.users += u32::from(pending.asker.is_user());
+        self.users += u32::from(pending.origin.is_user());
         (PacketId(index as u16), echo_of(period))
     }
 
@@ -377,7 +377,7 @@ impl Outstanding {
     #[inline]
     pub(crate) fn finish(&mut self, id: PacketId) {
         let ended = self.slab.finish(id.index());
-        self.users -= u32::from(ended.asker.is_user());
+        self.users -= u32::from(ended.origin.is_user());
     }
 
     /// Ends a request whose response may still arrive.
@@ -386,7 +386,7 @@ impl Outstanding {
     /// If `id` is not outstanding; check [`answered_by`](Self::answered_by) first.
     pub(crate) fn give_up(&mut self, id: PacketId) {
         let ended = self.slab.give_up(id.index());
-        self.users -= u32::from(ended.asker.is_user());
+        self.users -= u32::from(ended.origin.is_user());
     }
 
     /// Records that no response will arrive for `id` any more: the late response is here, or the
@@ -399,7 +399,7 @@ impl Outstanding {
     #[inline]
     pub(crate) fn expire(&mut self, limit: Time) -> Option<(PacketId, Pending)> {
         let (index, entry) = self.slab.expire(limit)?;
-        self.users -= u32::from(entry.asker.is_user());
+        self.users -= u32::from(entry.origin.is_user());
         let id = PacketId(index as u16);
         Some((id, self.pending(id, &entry)))
     }

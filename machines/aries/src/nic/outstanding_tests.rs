@@ -46,10 +46,10 @@ fn requests_expire_in_posting_order_and_only_when_due() {
 
 /// Regression: users waited for the end of the run.
 #[test]
-fn users_have_room_beside_those_who_use_all_there_is_and_no_more_than_that_without_them() {
+fn ids_are_reserved_for_users_only_while_bulk_uses_the_rest() {
     let of_run = |ns| {
         let entry = PendingEntry {
-            asker: Asker::Transfer(0, TransferStep::Chunk),
+            origin: RequestOrigin::Transfer(0, TransferStep::Chunk),
             ..entry_at(ns)
         };
         Pending::new(entry, Landing::NONE)
@@ -159,7 +159,7 @@ fn an_id_takes_nothing_over_from_its_last_request() {
 /// Thousands of incarnations of one NIC, each killed with requests outstanding whose responses
 /// arrive at any later time up to 60 s.
 #[test]
-fn no_name_comes_again_within_a_minute_whatever_was_killed() {
+fn no_packet_id_is_reused_within_a_minute_across_restarts() {
     for seed in 0..2_000 {
         let mut rng = Rng::new(seed, 9);
         let mut now = Time::from_ns(rng.below(1 << 32));
@@ -233,7 +233,7 @@ fn every_slot_is_in_exactly_one_list() {
 /// The id of a deterministic request shows whether its path depends on the address, and on which
 /// hash.
 #[test]
-fn ids_say_what_the_way_of_a_deterministic_request_depends_on() {
+fn ids_encode_the_hash_of_deterministic_requests() {
     let mut table = fresh(MAX_OUTSTANDING);
     let line = |number: u64| number * Lines::BYTES;
     let at = |offset| {

@@ -11,7 +11,8 @@ use super::completion::Failure;
 use super::counters::AriesNicCounters;
 use super::host::Host;
 use super::outstanding::{
-    Asker, Landing, Outstanding, PacketId, Pending, PendingEntry, RESERVED, RequestName, Share,
+    Landing, Outstanding, PacketId, Pending, PendingEntry, RESERVED, RequestName, RequestOrigin,
+    Share,
 };
 use super::packet_buf::{PacketBuf, PacketQueue};
 use phitwire::nic::periods::Periods;
@@ -109,11 +110,11 @@ impl Requester {
         &mut self,
         now: Time,
         ask: &Ask<'_>,
-        asker: Asker,
+        origin: RequestOrigin,
     ) -> Result<PacketId, EmitError> {
         let request = PendingEntry {
             posted: now,
-            asker,
+            origin,
             offset: ask.address,
             node: ask.node,
             command: ask.command,
@@ -146,7 +147,7 @@ impl Requester {
         self.queue.push_vacant();
         if let Some(host) = &mut self.host {
             self.ready
-                .push_back(host.leaves(now, asker, ask.data.len()));
+                .push_back(host.leaves(now, origin, ask.data.len()));
         }
         self.counters.posted(ask.command);
         Ok(id)
@@ -209,7 +210,7 @@ impl Requester {
     /// response will follow.
     pub(crate) fn answered_by_message(&mut self, (id, echo): RequestName) -> Option<Answer> {
         let pending = self.outstanding.answered_by(id, echo)?;
-        if !matches!(pending.asker, Asker::Collective(_)) {
+        if !matches!(pending.origin, RequestOrigin::Collective(_)) {
             return None;
         }
         self.counters.requests_done += 1;
@@ -278,9 +279,9 @@ impl Requester {
         Some(Answer { pending, failure })
     }
 
-    pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
+    pub(crate) fn handle_suspension(&mut self, now: Time, span: Duration) {
         let slab = &mut self.outstanding.slab;
-        slab.stood_still(now, span, self.timeout);
+        slab.handle_suspension(now, span, self.timeout);
     }
 
     /// Whether a process can issue a message now.

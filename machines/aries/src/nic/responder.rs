@@ -197,7 +197,7 @@ impl Responder {
                 return Ok(bytes);
             }
             Command::Message { .. } => return self.message(now, request, data, answer),
-            Command::Control { code: EVENT_CODE } => return self.tell(request, data),
+            Command::Control { code: EVENT_CODE } => return self.queue_event(request, data),
             Command::Control {
                 code: RUN_BLOCK_CODE,
             } => return self.block_arrived(request, data),
@@ -338,7 +338,7 @@ impl Responder {
     }
 
     /// Queues the event of a successful transaction.
-    fn tell(&mut self, request: &Request, data: &[u8]) -> Result<usize, Status> {
+    fn queue_event(&mut self, request: &Request, data: &[u8]) -> Result<usize, Status> {
         let (ssid, address) = whole_ssid(request.ssid, request.address);
         let domain = Request {
             address,

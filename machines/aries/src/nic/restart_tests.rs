@@ -15,7 +15,7 @@ use phitwire::rng::Rng;
 use phitwire::time::{Duration, Time};
 
 /// Requests of an incarnation, by the number that the completion repeats.
-type Asked = HashMap<u64, (bool, u64)>;
+type OpenRequests = HashMap<u64, (bool, u64)>;
 
 fn born(now: Time) -> Interface {
     let patient = config(0).request_timeout(Duration::from_ms(10_000));
@@ -42,8 +42,8 @@ fn born(now: Time) -> Interface {
 }
 
 /// Puts and gets, some of which get no response.
-fn ask(nic: &mut Interface, now: Time, rng: &mut Rng) -> (Vec<Vec<Flit>>, Asked) {
-    let mut asked = Asked::new();
+fn ask(nic: &mut Interface, now: Time, rng: &mut Rng) -> (Vec<Vec<Flit>>, OpenRequests) {
+    let mut asked = OpenRequests::new();
     for user in 0..1 + rng.below(200) {
         let (is_get, address) = (rng.chance(1, 2), 64 * rng.below(1_000));
         let word = [user as u8; 8];

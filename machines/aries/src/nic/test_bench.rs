@@ -109,7 +109,7 @@ impl Pair {
     /// Sends a packet to the other side, subject to the faults in `harm`.
     pub(super) fn send(&mut self, to: usize, packet: &[Flit]) {
         let mut packet = packet.to_vec();
-        if let Some(response) = self.ghost_says(&packet) {
+        if let Some(response) = self.ghost_response(&packet) {
             self.wire
                 .insert((self.now + STEP, u64::MAX), (1 - to, response));
         }
@@ -147,7 +147,7 @@ impl Pair {
         }
     }
 
-    fn ghost_says(&self, packet: &[Flit]) -> Option<Vec<Flit>> {
+    fn ghost_response(&self, packet: &[Flit]) -> Option<Vec<Flit>> {
         let head = Head::parse(packet[0])?;
         let is_for_it = !head.is_response() && Some(head.destination()) == self.ghost;
         let (request, _) = Request::parse_header(packet).ok().filter(|_| is_for_it)?;

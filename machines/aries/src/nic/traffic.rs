@@ -7,7 +7,7 @@ use super::amo_cache::CachedMemory;
 use super::block_transfer::{BlockOperation, BlockTransfer};
 use super::bte::{BlockTransferEngine, TransferEnded, TransferOwner};
 use super::completion::Failure;
-use super::outstanding::{Asker, Landing, Share};
+use super::outstanding::{Landing, RequestOrigin, Share};
 use super::request::word_of;
 use super::requester::{Answer, Ask, Requester};
 use super::virtual_node::{Target, VirtualNodes};
@@ -15,7 +15,7 @@ use phitwire::nic::block_lines::block_found;
 use phitwire::nic::checker::Announced;
 use phitwire::nic::runs::Runs;
 use phitwire::nic::stamp::{LINE, read_line};
-use phitwire::nic::{Answered, Block, Issuer, Message, RunRequest, Ways};
+use phitwire::nic::{Answered, Block, Issuer, Message, RoutingMode, RunRequest};
 use phitwire::time::Time;
 
 /// The memory domain of traffic runs at all nodes. It starts at address 0 and has the same key
@@ -84,7 +84,7 @@ impl Issuer for PacketIssuer<'_> {
             && self.requester.may_issue(self.now)
     }
 
-    fn has_other_ways(&self) -> bool {
+    fn has_alternative_paths(&self) -> bool {
         false
     }
 
@@ -144,7 +144,7 @@ impl Issuer for PacketIssuer<'_> {
             },
         };
         self.requester
-            .issue(self.now, &ask, Asker::Traffic(request))
+            .issue(self.now, &ask, RequestOrigin::Traffic(request))
             .is_ok()
     }
 }
@@ -296,10 +296,10 @@ pub(super) const fn announcement_status(announced: Announced) -> Status {
     }
 }
 
-pub(super) const fn routing_of(ways: Ways) -> Routing {
+pub(super) const fn routing_of(ways: RoutingMode) -> Routing {
     Routing::ALL[ways as usize]
 }
-const _: () = assert!(Routing::ALL.len() == Ways::ALL.len());
-const _: () = assert!(routing_of(Ways::NminHash) as u8 == Routing::NminHash as u8);
-const _: () = assert!(routing_of(Ways::Ordered) as u8 == Routing::Ordered as u8);
-const _: () = assert!(routing_of(Ways::Valiant) as u8 == Routing::Valiant as u8);
+const _: () = assert!(Routing::ALL.len() == RoutingMode::ALL.len());
+const _: () = assert!(routing_of(RoutingMode::NminHash) as u8 == Routing::NminHash as u8);
+const _: () = assert!(routing_of(RoutingMode::Ordered) as u8 == Routing::Ordered as u8);
+const _: () = assert!(routing_of(RoutingMode::Valiant) as u8 == Routing::Valiant as u8);

@@ -12,7 +12,7 @@ use super::virtual_node::VirtualNodes;
 use phitwire::nic::stamp::read_line;
 use phitwire::nic::traffic_pattern::TrafficPattern;
 use phitwire::nic::traffic_report::{RunPhase, TrafficReport};
-use phitwire::nic::traffic_spec::{Operation, SpecError, TrafficSpec, Ways};
+use phitwire::nic::traffic_spec::{Operation, RoutingMode, SpecError, TrafficSpec};
 use phitwire::time::Duration;
 use phitwire_framing::aries::flit::NodeId;
 
@@ -134,7 +134,7 @@ fn blocks_that_may_be_on_their_way_are_not_overwritten() {
 /// Some packets take several timeouts. So pieces of abandoned blocks arrive between those of the
 /// next blocks to the same addresses, and responses arrive after the end of their requests.
 #[test]
-fn what_comes_late_of_a_block_is_no_fault_of_the_next() {
+fn late_lines_of_a_block_are_no_fault_of_the_next() {
     for op in [Operation::Put, Operation::Get] {
         for (size, late) in [(128, 50), (1_000, 10), (4_096, 5)] {
             let mut pair = bench();
@@ -186,7 +186,7 @@ fn runs_of_blocks_outlive_their_target() {
 
 /// 16 MiB take 262,144 packets each; the run ends without sending them all.
 #[test]
-fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
+fn a_run_of_large_blocks_ends_soon_after_the_second_stop() {
     let cases = [Operation::Put, Operation::Get, Operation::Get];
     for (op, lost) in cases.into_iter().zip([0, 0, 300]) {
         let domain = Domain {
@@ -332,7 +332,7 @@ fn one_run_after_the_other_starts_from_nothing() {
 }
 
 #[test]
-fn what_was_lost_on_the_way_is_lost_or_unknown_and_nothing_else() {
+fn packets_lost_in_transit_count_as_lost_or_unknown_only() {
     let small = [Operation::Put, Operation::Amo, Operation::Get];
     for (op, size) in small.into_iter().zip([16, 8, 32]) {
         let mut pair = bench();
@@ -350,7 +350,7 @@ fn what_was_lost_on_the_way_is_lost_or_unknown_and_nothing_else() {
 }
 
 #[test]
-fn damaged_packets_are_refused_and_told_apart_from_lost_ones() {
+fn damaged_packets_are_refused_and_distinguished_from_lost_ones() {
     for op in [Operation::Put, Operation::Amo] {
         let mut pair = bench();
         (pair.harm.poisoned, pair.harm.flipped) = (5, 5);
@@ -392,7 +392,7 @@ fn canary_additions_made_twice_or_by_strangers_show() {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused() {
+fn invalid_runs_are_refused() {
     let mut pair = bench();
     let mut refused = |spec: TrafficSpec| {
         let now = pair.now;
@@ -403,7 +403,7 @@ fn what_cannot_be_run_is_refused() {
     let get = SpecError::GetSize { size: 6, unit: 4 };
     let (size, most) = ((16 << 20) + 1, 16 << 20);
     let short = TrafficSpec {
-        ways: Some(Ways::Valiant),
+        ways: Some(RoutingMode::Valiant),
         ..spec(Operation::Put, 4, 1)
     };
     let mut nobody = spec(Operation::Put, 8, 1);
@@ -453,7 +453,7 @@ fn a_target_that_does_not_answer_is_out_of_reach() {
 }
 
 /// Gets, blocks and additions, some of which find the target's memory altered by `spoil`.
-fn spoilt_under_way(op: Operation, size: u32, spoil: fn(&mut Pair)) -> TrafficReport {
+fn spoilt_in_transit(op: Operation, size: u32, spoil: fn(&mut Pair)) -> TrafficReport {
     let mut pair = bench();
     let spec = TrafficSpec {
         duration_ns: 30_000_000,
@@ -481,9 +481,9 @@ const READING: [(Operation, u32); 6] = [
 
 /// Regression: the whole contents of the new memory were reported as corrupted.
 #[test]
-fn what_is_found_at_a_target_that_was_started_again_is_not_called_corrupted() {
+fn memory_of_a_restarted_target_does_not_count_as_corrupted() {
     for (op, size) in READING {
-        let report = spoilt_under_way(op, size, |pair| {
+        let report = spoilt_in_transit(op, size, |pair| {
             let again = config(1).domain(RUN_DOMAIN, whole_memory());
             pair.nics[1] = Interface::new(&again.build().unwrap(), pair.now);
         });
@@ -496,7 +496,7 @@ fn what_is_found_at_a_target_that_was_started_again_is_not_called_corrupted() {
 #[test]
 fn canary_zeros_in_a_memory_that_has_lived_all_the_time_are_corrupt() {
     for (op, size) in READING {
-        let report = spoilt_under_way(op, size, |pair| {
+        let report = spoilt_in_transit(op, size, |pair| {
             pair.write(1, 0, &vec![0; MEMORY as usize]);
         });
         assert!(report.corrupted > 0, "{op:?} {size}: {report:?}");
@@ -527,7 +527,7 @@ fn a_run_of_an_older_number_is_refused_and_called_that() {
 
 /// Regression: users got `TooMany` until the run was over.
 #[test]
-fn a_user_has_room_beside_a_run_that_uses_all_outstanding_packets() {
+fn a_user_has_room_while_a_run_uses_all_outstanding_packets() {
     let mut pair = bench();
     pair.spread = 2_000;
     let spec = TrafficSpec {

@@ -5,7 +5,7 @@ use super::test_bench::*;
 use super::*;
 
 #[test]
-fn a_transaction_completes_once_and_then_its_target_is_told() {
+fn a_transaction_completes_once_and_then_notifies_its_target() {
     let mut pair = Pair::new();
     pair.spread = 200;
     let ssid = pair.nics[0].open(pair.now, 77).unwrap();
@@ -45,7 +45,7 @@ fn a_transaction_completes_once_and_then_its_target_is_told() {
 }
 
 #[test]
-fn a_transaction_reports_its_first_failure_and_tells_nobody() {
+fn a_failed_transaction_reports_its_first_failure_and_sends_no_event() {
     let mut pair = Pair::new();
     pair.spread = 1;
     let ssid = pair.nics[0].open(pair.now, 1).unwrap();
@@ -76,7 +76,7 @@ fn a_transaction_reports_its_first_failure_and_tells_nobody() {
 }
 
 #[test]
-fn an_event_may_come_only_from_those_who_may_put() {
+fn events_are_accepted_only_from_sources_that_may_put() {
     let mut pair = Pair::new();
     let ssid = pair.nics[0].open(pair.now, 1).unwrap();
     let event = RemoteEvent {

@@ -21,7 +21,7 @@ const SILENT_PARTS: u32 = 2;
 const SLOT_PARTS: u32 = 3;
 /// Slots, and packets beyond the window, that are reserved for responding targets, however many
 /// others there are: an eighth of the slots, half of those packets.
-const PLACES_KEPT: u32 = MAX_UNDER_WAY as u32 / 8;
+const RESERVED_SLOTS: u32 = MAX_UNDER_WAY as u32 / 8;
 /// A target whose last response is older than this counts as silent. This is far above any round
 /// trip; a target that wrongly counts as silent only gets a smaller share.
 const RECENT: Duration = Duration::from_ms(100);
@@ -175,7 +175,7 @@ impl Targets {
             // because transfers that have begun must be able to continue.
             false => {
                 may_have(target.under_way, left)
-                    && left > PLACES_KEPT
+                    && left > RESERVED_SLOTS
                     && self.in_flight < self.window + self.spare / 2
             }
         };
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn many_dead_targets_leave_places_and_packets_to_one_that_answers() {
+    fn many_dead_targets_leave_slots_and_packets_to_one_that_answers() {
         let now = Time::ZERO + Duration::from_ms(1_000);
         let mut targets = Targets::new(896, 64);
         let all: Vec<_> = (0..200)
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn who_answers_has_most_and_whoever_is_silent_leaves_most() {
+    fn responding_targets_get_more_packets_than_silent_ones() {
         let now = Time::ZERO + Duration::from_ms(1_000);
         let mut targets = Targets::new(896, 64);
         let mut next = 0;

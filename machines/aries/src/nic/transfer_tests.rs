@@ -196,7 +196,7 @@ fn a_channel_does_not_wait_for_answers_between_short_transfers() {
 }
 
 #[test]
-fn transfers_without_bytes_hold_nobody_up() {
+fn empty_transfers_delay_no_other() {
     let mut pair = Pair::new();
     let none = transfer(block_put(0), 0, 0);
     let event = Some(1);
@@ -230,7 +230,7 @@ fn transfers_without_bytes_hold_nobody_up() {
 }
 
 #[test]
-fn what_is_wholly_out_is_not_given_up() {
+fn transfers_that_are_completely_sent_are_not_given_up() {
     let mut pair = Pair::new();
     pair.spread = 300;
     let told = BlockTransfer {
@@ -446,7 +446,7 @@ fn a_message_that_is_cut_off_uses_its_receive_up_with_a_failure() {
 }
 
 #[test]
-fn what_is_no_transfer_is_not_queued() {
+fn invalid_transfers_are_not_queued() {
     let mut pair = Pair::new();
     let now = pair.now;
     let mut error = |channel, transfer| {
@@ -597,7 +597,7 @@ fn a_target_that_dies_leaves_some_for_others_and_gets_all_again_when_it_is_back(
 }
 
 #[test]
-fn what_is_queued_to_a_silent_target_fails_with_its_window() {
+fn transfers_queued_to_a_silent_target_fail_with_its_window() {
     for count in [64_u64, 200] {
         let mut pair = Pair::new();
         pair.harm.lost = 1000;
@@ -650,7 +650,7 @@ fn a_silent_target_does_not_take_others_with_it() {
 }
 
 #[test]
-fn a_network_interface_that_hears_nothing_does_not_try_target_by_target() {
+fn a_nic_without_responses_times_out_all_targets_at_once() {
     let mut pair = Pair::new();
     let begin = pair.now;
     pair.harm.lost = 1000;

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worse_check_is_told() {
+    fn a_weaker_check_is_outside() {
         // x^20 + x^3 + 1 does not detect itself.
         let three = undetected(&powers(0x9));
         assert!(!three.odd_detected && three.six.is_none());
@@ -326,7 +326,7 @@ mod tests {
     /// Canary: the table also tests the decoder. It detects one that ignores the check, one that
     /// checks half of the set and one with another check.
     #[test]
-    fn a_decoder_that_does_not_check_is_told() {
+    fn a_decoder_without_a_check_is_outside() {
         let syndromes = syndromes();
         let seen = Undetected {
             two: 0,

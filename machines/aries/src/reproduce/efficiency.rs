@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_lost_or_changed_is_told() {
+    fn a_lost_or_changed_byte_is_outside() {
         let flits: Vec<Flit> = (0..TRANSACTIONS)
             .flat_map(|i| transaction(Kind::Put, i))
             .collect();

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn routers_and_links_do_what_the_white_paper_says() {
+    fn routers_and_links_match_the_white_paper() {
         let table = table(1, SHORT).unwrap();
         assert_eq!(outside(&table), [""; 0], "{table:#?}");
         assert!(table.rows.iter().all(|row| row.kind == Kind::Running));
@@ -275,7 +275,7 @@ mod tests {
 
     /// Canary: links between groups at the rate of links within a group.
     #[test]
-    fn another_rate_of_blue_links_is_told() {
+    fn another_rate_of_blue_links_is_outside() {
         let mut fast = two_groups().unwrap();
         fast.settings.own.global_rate = fast.settings.own.rate;
         let (blue_flits, blue_payload) = filled(&fast, SHORT.full, 1).unwrap();
@@ -293,7 +293,7 @@ mod tests {
 
     /// Canary: cables of ten metres.
     #[test]
-    fn longer_hops_are_told() {
+    fn longer_hops_are_outside() {
         let full = two_groups().unwrap();
         let shape = |blades, nics| Shape {
             groups: 1,

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn another_machine_is_told() {
+    fn another_machine_is_outside() {
         // Five chassis per group, or two nodes per blade.
         let narrow = Machine {
             chassis: 5,
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_cable_is_told() {
+    fn a_missing_cable_is_outside() {
         let mut network = CRAY_XC.generate(6, Some(12)).expect("the network fits");
         // The four links of the last cable.
         network.links.truncate(network.links.len() - 4);

@@ -17,7 +17,7 @@
 use phitwire_framing::aries::flit::{Head, Routing};
 
 pub use super::draws::Loads;
-pub use super::ways::{Arrival, Choice, Decision, Refusal, Way, WaySet, Ways};
+pub use super::next_hops::{Arrival, Choice, Decision, NextHop, NextHopSet, NextHops, Refusal};
 
 use super::draws::HashDraws;
 use super::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, PortKind, PortMask, RouteTables};
@@ -70,7 +70,7 @@ struct Up {
 
 /// All paths of a packet that arrived by a port of `kind` at the router with `registers`. For many
 /// packets at one router, create [`Routes`] once.
-pub fn ways(registers: &AriesRegisters, kind: PortKind, head: Head) -> Ways {
+pub fn ways(registers: &AriesRegisters, kind: PortKind, head: Head) -> NextHops {
     Routes::new(registers.clone()).ways(kind, head)
 }
 
@@ -244,8 +244,8 @@ impl Routes {
 
     /// Every possible decision of this router for a packet with this head, over all routing modes,
     /// loads, random draws and link failures.
-    pub fn ways(&self, kind: PortKind, head: Head) -> Ways {
-        let mut ways = Ways::default();
+    pub fn ways(&self, kind: PortKind, head: Head) -> NextHops {
+        let mut ways = NextHops::default();
         if let Some(port) = self.nic(head) {
             let class = if kind == PortKind::Processor {
                 0
@@ -320,7 +320,7 @@ impl Routes {
         if live >> port & 1 == 0 {
             return Err(Refusal::Dead);
         }
-        let way = Way {
+        let way = NextHop {
             port,
             class,
             non_minimal: false,
@@ -350,7 +350,7 @@ impl Intent {
         }
     }
 
-    fn decision(&self, way: Way, up: bool, fallback: bool) -> Decision {
+    fn decision(&self, way: NextHop, up: bool, fallback: bool) -> Decision {
         let kind = if fallback {
             Choice::Fallback
         } else if self.at_source {
@@ -384,8 +384,8 @@ impl Up {
 
 impl Part {
     #[inline]
-    fn way(&self, port: u8) -> Way {
-        Way {
+    fn way(&self, port: u8) -> NextHop {
+        NextHop {
             port,
             class: self.class,
             non_minimal: false,

@@ -5,8 +5,8 @@ mod draws;
 #[cfg(test)]
 #[path = "tests/harness.rs"]
 pub(crate) mod harness;
+mod next_hops;
 pub mod registers;
-mod ways;
 
 pub use decision::{Arrival, Choice, Decision, Loads, Refusal};
-pub use ways::Way;
+pub use next_hops::NextHop;

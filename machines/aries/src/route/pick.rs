@@ -2,7 +2,7 @@
 
 use phitwire_framing::aries::flit::{Head, Routing};
 
-use super::{Decision, Intent, Loads, Part, Routes, Up, Way};
+use super::{Decision, Intent, Loads, NextHop, Part, Routes, Up};
 use crate::route::draws::{Draws, HashDraws, NoLoads, count, nth, pick_port};
 use crate::route::registers::ModeBias;
 use phitwire::rng::{Rng, spread};
@@ -112,7 +112,7 @@ impl Routes {
     /// the load of the other candidate. Thus a network whose links are all full diverts no packet;
     /// each diversion would use twice the scarce bandwidth.
     #[inline]
-    fn pick_up(&self, up: &Up, rng: &mut Rng, load: &impl Loads) -> Option<(Way, u32)> {
+    fn pick_up(&self, up: &Up, rng: &mut Rng, load: &impl Loads) -> Option<(NextHop, u32)> {
         let (one, other) = (self.draw_up(up, rng, load)?, self.draw_up(up, rng, load)?);
         let loads = (load.of(one.port), load.of(other.port));
         let way = if loads.1 < loads.0 { other } else { one };
@@ -123,10 +123,10 @@ impl Routes {
     /// that each router of the group has about the same probability. "Stay" is excluded where the
     /// path could not continue.
     #[inline]
-    fn draw_up(&self, up: &Up, draws: &mut impl Draws, load: &impl Loads) -> Option<Way> {
+    fn draw_up(&self, up: &Up, draws: &mut impl Draws, load: &impl Loads) -> Option<NextHop> {
         let step = |port| {
             load.drawn(port, true);
-            Some(Way {
+            Some(NextHop {
                 port,
                 class: up.class,
                 non_minimal: true,
@@ -165,7 +165,7 @@ impl Routes {
 impl Part {
     /// The less loaded of two candidates.
     #[inline]
-    fn pick(&self, draws: &mut impl Draws, load: &impl Loads) -> Option<Way> {
+    fn pick(&self, draws: &mut impl Draws, load: &impl Loads) -> Option<NextHop> {
         (self.ports != 0).then(|| self.way(pick_port(self.ports, draws, load, false)))
     }
 }

@@ -249,7 +249,7 @@ fn without_non_minimal_ports_packets_go_minimally() {
 }
 
 #[test]
-fn what_no_table_names_is_unroutable() {
+fn destinations_outside_the_tables_are_unroutable() {
     let routes = all_routes(&Machine::small());
     for head in [
         head_to((17, 0), Routing::Adaptive0, false),
@@ -369,7 +369,7 @@ fn bears(kind: PortKind, mode: (Routing, At), up_load: u32) -> u32 {
 
 /// The biases are zero, growing along the path, small and large.
 #[test]
-fn biases_are_what_the_names_of_the_modes_say() {
+fn biases_match_the_names_of_the_modes() {
     let to = (0, 3);
     // Two green links lead up; the black links are the minimal paths.
     let [source, behind_green] = [PortKind::Processor, PortKind::Green].map(|kind| {

@@ -131,7 +131,7 @@ impl Core {
         fn stalls() -> [u64; 3];
         fn stages(ports: u64) -> [Stage; 4];
         fn flits_inside() -> u64;
-        fn told_load(kind: PortKind) -> u8;
+        fn reported_load(kind: PortKind) -> u8;
         fn committed_flits(port: usize) -> u32;
         fn get(name: &str) -> Option<u64>;
     }

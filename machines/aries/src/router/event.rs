@@ -2,7 +2,7 @@
 
 use phitwire_framing::aries::flit::NodeId;
 
-use phitwire::kit::events::{Interrupt, Interrupts, Wait};
+use phitwire::kit::events::{Interrupt, Interrupts, QueueRule};
 use phitwire::link::LinkEvent;
 use phitwire::node::PortId;
 
@@ -41,11 +41,11 @@ pub enum AriesEvent {
 pub(super) type EventQueue = Interrupts<AriesEvent>;
 
 impl Interrupt for AriesEvent {
-    fn wait(&self) -> Wait {
+    fn queue_rule(&self) -> QueueRule {
         match self {
-            Self::Unroutable { tile, .. } => Wait::First(0, *tile),
-            Self::NoLivePort { tile, .. } => Wait::First(1, *tile),
-            _ => Wait::Last,
+            Self::Unroutable { tile, .. } => QueueRule::First(0, *tile),
+            Self::NoLivePort { tile, .. } => QueueRule::First(1, *tile),
+            _ => QueueRule::Last,
         }
     }
 }

@@ -182,7 +182,7 @@ fn a_dying_link_loses_only_what_is_counted() {
 
 /// Decisions do not depend on the grain: isolated packets take the same paths.
 #[test]
-fn every_grain_takes_the_same_ways() {
+fn every_grain_takes_the_same_paths() {
     let ways = |grain| {
         let mut fabric = Fabric::new(Machine::small(), 32, grain);
         let (nics, mut rng) = (fabric.nics.len(), Rng::new(11, 0));

@@ -56,7 +56,7 @@ pub trait Items: Copy + Debug + Default + Send + Sync + 'static {
         after: u32,
     ) -> Room {
         if !Self::TIMED {
-            if pipe.has_place_at_once() {
+            if pipe.has_slot_at_once() {
                 Room::Open
             } else {
                 Room::Starved
@@ -79,7 +79,7 @@ pub trait Items: Copy + Debug + Default + Send + Sync + 'static {
             return pipe.write_at_once(flits);
         }
         if Self::PACKETS {
-            pipe.take_places(flits);
+            pipe.take_slots(flits);
         }
         pipe.write(now).1
     }
@@ -94,7 +94,7 @@ pub trait Items: Copy + Debug + Default + Send + Sync + 'static {
             return pipe.read_at_once(flits);
         }
         if Self::PACKETS {
-            pipe.free_places(flits);
+            pipe.free_slots(flits);
         }
         pipe.read(now)
     }
@@ -172,7 +172,7 @@ impl<I: Items> Tiles<I> {
         if I::TIMED {
             self.wake_ahead(ROW_CREDIT_CYCLES, Wake::RowWriter(id));
         } else {
-            self.row_place_freed(id);
+            self.row_slot_freed(id);
         }
     }
 
@@ -182,7 +182,7 @@ impl<I: Items> Tiles<I> {
         if I::TIMED {
             self.wake_ahead(COLUMN_CREDIT_CYCLES, Wake::ColumnWriter(id));
         } else {
-            self.column_place_freed(id);
+            self.column_slot_freed(id);
         }
     }
 

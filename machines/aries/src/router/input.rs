@@ -144,7 +144,7 @@ impl Inputs {
 impl<I: Items> Tiles<I> {
     /// Handles the report of a free slot in a row buffer at the input tile.
     #[inline]
-    pub(super) fn row_place_freed(&mut self, id: RowBufferId) {
+    pub(super) fn row_slot_freed(&mut self, id: RowBufferId) {
         let (tile, vc) = (id.tile(), id.vc());
         let index = tile * VCS + vc;
         if usize::from(self.inputs.vcs[index].waits_for) == id.column() && self.has_room(id, 0) {
@@ -218,7 +218,7 @@ impl<I: Items> Tiles<I> {
             return self.begin_packet(tile, vc, io);
         }
         let Some(flit) = self.pop(tile, vc, io) else {
-            return self.ran_dry(tile, vc);
+            return self.on_underrun(tile, vc);
         };
         if usize::from(flow) < COLUMNS {
             let id = RowBufferId::new(tile, vc, flow.into());
@@ -252,7 +252,7 @@ impl<I: Items> Tiles<I> {
 
     /// Handles a queue that holds less than the link announced, which is an error of the link.
     #[cold]
-    fn ran_dry(&mut self, tile: usize, vc: usize) {
+    fn on_underrun(&mut self, tile: usize, vc: usize) {
         self.inputs.vcs[tile * VCS + vc].visible = 0;
         self.inputs.sleep(tile, vc);
     }
@@ -288,7 +288,7 @@ impl<I: Items> Tiles<I> {
     #[inline]
     fn begin_packet<P: Ports>(&mut self, tile: usize, vc: usize, io: &mut P) {
         let Some(flit) = self.front(tile, vc, io) else {
-            return self.ran_dry(tile, vc);
+            return self.on_underrun(tile, vc);
         };
         let Some(head) = Head::parse(flit) else {
             return self.drop_headless(tile, vc, io);
@@ -307,7 +307,7 @@ impl<I: Items> Tiles<I> {
             return self.wait_for(tile, vc, column);
         }
         let Some(item) = self.take(tile, vc, way.slot, io) else {
-            return self.ran_dry(tile, vc);
+            return self.on_underrun(tile, vc);
         };
         let left = head.length() - item.flits();
         self.begin(&way, item, io);
@@ -454,7 +454,7 @@ impl<I: Items> Tiles<I> {
     #[cold]
     fn drop_headless<P: Ports>(&mut self, tile: usize, vc: usize, io: &mut P) {
         if self.pop(tile, vc, io).is_none() {
-            return self.ran_dry(tile, vc);
+            return self.on_underrun(tile, vc);
         }
         self.counters.headless_flits += 1;
         self.after_pop(tile, vc, 1, 0, SWALLOW);
@@ -466,7 +466,7 @@ impl<I: Items> Tiles<I> {
     fn refuse<P: Ports>(&mut self, tile: usize, vc: usize, head: Head, why: Refusal, io: &mut P) {
         let slot = Slot::head(head, 0, 0, true);
         let Some(item) = self.take(tile, vc, slot, io) else {
-            return self.ran_dry(tile, vc);
+            return self.on_underrun(tile, vc);
         };
         let left = head.length() - item.flits();
         self.throw_away((tile, vc), head, item, why);

@@ -31,7 +31,7 @@ pub struct LoadSteps {
     pub near: u32,
     pub far: u32,
     /// The load reported to neighbours.
-    pub told: u32,
+    pub reported: u32,
 }
 
 impl LoadSteps {
@@ -40,7 +40,7 @@ impl LoadSteps {
     pub const PAPER: Self = Self {
         near: 10,
         far: 64,
-        told: 24,
+        reported: 24,
     };
 
     /// Steps for links with the depths of `sets`: the chip's steps, scaled by the ratio of the
@@ -54,7 +54,7 @@ impl LoadSteps {
         Self {
             near: scaled(Self::PAPER.near, near + waiting, near),
             far: scaled(Self::PAPER.far, sets.input_flits(), far),
-            told: scaled(Self::PAPER.told, near + waiting, near),
+            reported: scaled(Self::PAPER.reported, near + waiting, near),
         }
     }
 }
@@ -78,7 +78,7 @@ pub(super) struct Loads {
     /// Ports whose link may have unsent flits.
     waiting: u64,
     /// The load last reported to the neighbours behind ports of each kind.
-    told: [u8; 4],
+    reported: [u8; 4],
     /// Whether the load may have changed since the last computation.
     stale: bool,
 }
@@ -90,7 +90,7 @@ impl Loads {
             committed: [0; TILES],
             used: 0,
             waiting: 0,
-            told: [0; 4],
+            reported: [0; 4],
             stale: false,
         }
     }
@@ -133,7 +133,7 @@ impl Loads {
     /// Records that a link sent something, so that the reported load may be too high.
     #[inline]
     pub(super) fn output_changed(&mut self) {
-        self.stale |= self.told != [0; 4];
+        self.stale |= self.reported != [0; 4];
     }
 
     /// When to compute the load next: every tenth cycle while it may change.
@@ -184,7 +184,7 @@ impl<I: Items> Tiles<I> {
             if io.backlog_flits(port) == 0 {
                 self.loads.waiting &= !(1 << port);
             }
-            let load = graded(self.loads.near(port, io), self.loads.steps.told);
+            let load = graded(self.loads.near(port, io), self.loads.steps.reported);
             sums[self.inputs.kind(port) as usize] += load;
         }
         let mut means = [0u32; 4];
@@ -204,12 +204,12 @@ impl<I: Items> Tiles<I> {
         told[PortKind::Green as usize] = black.max(blue) as u8;
         told[PortKind::Black as usize] = blue as u8;
         told[PortKind::Blue as usize] = green.max(black) as u8;
-        if told == self.loads.told {
+        if told == self.loads.reported {
             return;
         }
         for kind in PortKind::ALL {
             let load = told[kind as usize];
-            if load == self.loads.told[kind as usize] {
+            if load == self.loads.reported[kind as usize] {
                 continue;
             }
             self.counters.load_changes += 1;
@@ -220,12 +220,12 @@ impl<I: Items> Tiles<I> {
                 io.set_load(port, load);
             }
         }
-        self.loads.told = told;
+        self.loads.reported = told;
     }
 
     /// The load last reported to the neighbours behind ports of `kind`, 0 to 15.
-    pub fn told_load(&self, kind: PortKind) -> u8 {
-        self.loads.told[kind as usize]
+    pub fn reported_load(&self, kind: PortKind) -> u8 {
+        self.loads.reported[kind as usize]
     }
 
     /// Flits in the core that will leave by `port` or, for a NIC port, by the processor tiles of

@@ -243,7 +243,7 @@ impl Netlink {
     /// Whether the other NIC of the pair has precedence over `nic` and may have a packet to start
     /// now.
     #[inline]
-    fn makes_way(&self, nic: usize, half: usize) -> bool {
+    fn yields_to_other(&self, nic: usize, half: usize) -> bool {
         let other = nic ^ 1;
         let is_pending = self.pending_inputs() & 1 << other != 0;
         usize::from(self.first[nic / 2][half]) == other
@@ -358,7 +358,7 @@ impl<I: Items> Tiles<I> {
 
     /// Lets a NIC use its remaining slots of the cycle. Returns whether it skipped channels to
     /// yield to the other NIC of its pair.
-    fn move_from<P: Ports>(&mut self, nic: usize, makes_way: bool, io: &mut P) -> bool {
+    fn move_from<P: Ports>(&mut self, nic: usize, yields: bool, io: &mut P) -> bool {
         let nic = below::<NICS>(nic);
         let mut slot = self.netlink.next_slot(0, nic);
         let end = self.netlink.slots[1];
@@ -381,7 +381,7 @@ impl<I: Items> Tiles<I> {
             // The current packet continues while it can; then it is the next channel's turn.
             let turn = u32::from(current) + u32::from(left[usize::from(current)] == 0);
             let vc = ((ready.rotate_right(turn).trailing_zeros() + turn) % 8) as usize;
-            if makes_way && left[vc] == 0 && self.netlink.makes_way(nic, vc / 4) {
+            if yields && left[vc] == 0 && self.netlink.yields_to_other(nic, vc / 4) {
                 held |= 1 << vc;
                 continue;
             }

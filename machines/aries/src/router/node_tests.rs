@@ -194,7 +194,7 @@ fn quiesce_install_release_is_a_reroute() {
 }
 
 #[test]
-fn a_link_that_goes_down_loses_its_packets_and_says_so() {
+fn a_link_that_goes_down_loses_and_reports_its_packets() {
     let mut net = free_running(&[NIC, 0]);
     let now = Time::ZERO + Duration::from_ms(5_000);
     let down = |lcb: &mut AriesLcb| lcb.link_down(now);

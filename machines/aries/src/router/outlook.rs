@@ -5,7 +5,7 @@ use phitwire_framing::aries::flit::{Head, NodeId, Routing};
 use super::pipeline::{FIRST_PROCESSOR_TILE, PAIR_TILES};
 use super::{Aries, Core};
 use crate::route::registers::{FIRST_NIC_PORT, PORTS, PortKind, PortMask};
-use crate::route::{Arrival, Way};
+use crate::route::{Arrival, NextHop};
 use phitwire::chip::CoreOutlooks;
 use phitwire::rng::Rng;
 use phitwire::trace::{Onward, Outlook, Question};
@@ -42,7 +42,7 @@ impl CoreOutlooks for Core {
             0 => None,
             live => Some(live),
         };
-        let onward = |way: Way| {
+        let onward = |way: NextHop| {
             let vc = head.vc() & 4 | way.class & 3;
             Onward {
                 port: way.port,

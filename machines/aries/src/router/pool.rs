@@ -125,7 +125,7 @@ impl Fifo {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct PoolSlot {
     item: Item,
     next: u32,
 }
@@ -134,7 +134,7 @@ struct Place {
 /// buffers bound.
 #[derive(Debug)]
 pub(super) struct Pool {
-    places: Vec<Place>,
+    places: Vec<PoolSlot>,
     free: u32,
     /// The flits of packets with more than one flit. The stored head is replaced when the packet is
     /// unloaded.
@@ -153,7 +153,7 @@ impl Pool {
     }
 
     #[inline]
-    fn take_place(&mut self, place: Place) -> u32 {
+    fn allocate(&mut self, place: PoolSlot) -> u32 {
         let at = self.free;
         if let Some(free) = self.places.get_mut(at as usize) {
             self.free = free.next;
@@ -167,7 +167,7 @@ impl Pool {
 
     #[inline]
     pub(super) fn push(&mut self, fifo: &mut Fifo, item: Item) {
-        let at = self.take_place(Place {
+        let at = self.allocate(PoolSlot {
             item,
             next: NOTHING,
         });

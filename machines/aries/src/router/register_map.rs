@@ -236,7 +236,7 @@ impl<I: Items> Tiles<I> {
             ["chip", "forward_progress_ns"] => registers.forward_progress_ns,
             ["chip", "black_links"] => registers.black_links.into(),
             ["discard", vc] => self.discarding()[number(vc, VCS)?],
-            ["load", kind] => self.told_load(kind_of(kind)?).into(),
+            ["load", kind] => self.reported_load(kind_of(kind)?).into(),
             ["table", kind, table, index] => *entry(&mut registers.clone(), [kind, table, index])?,
             ["counter", name] => {
                 let named = |&n: &usize| AriesCounters::name(n) == Some(name);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_register_or_value_is_refused() {
+    fn invalid_registers_and_values_are_refused() {
         let mut core = Tiles::<Flits>::new(Machine::small().registers((0, 0)));
         for name in [
             "",

@@ -119,7 +119,7 @@ impl Rows {
 
     /// Deactivates a subswitch that can move nothing until something changes.
     #[inline]
-    pub(super) fn look_again(&mut self, number: usize) {
+    pub(super) fn deactivate_if_blocked(&mut self, number: usize) {
         let switch = &self.subswitches[number];
         if switch.grantable & !switch.busy == 0 {
             self.active &= !(1 << number);
@@ -215,7 +215,7 @@ impl<I: Items> Tiles<I> {
 
     /// Handles the report of a free slot in a column buffer at the subswitch.
     #[inline]
-    pub(super) fn column_place_freed(&mut self, id: ColumnBufferId) {
+    pub(super) fn column_slot_freed(&mut self, id: ColumnBufferId) {
         if !self.column_has_room(id, 0) {
             return;
         }
@@ -264,7 +264,7 @@ impl<I: Items> Tiles<I> {
             for &id in &asking[..asks] {
                 self.request_output(id);
             }
-            self.rows.look_again(number);
+            self.rows.deactivate_if_blocked(number);
         }
     }
 

@@ -40,7 +40,7 @@ impl<I: Items> Tiles<I> {
         self.send_to_row(id, item);
         if alone {
             self.grant_row(to.subswitch(), to.row(), 1 << to.vc());
-            self.rows.look_again(to.subswitch());
+            self.rows.deactivate_if_blocked(to.subswitch());
             self.output(output, io);
         }
     }

@@ -141,7 +141,7 @@ fn virtual_channels_change_at_blue_links_and_roots() {
 }
 
 #[test]
-fn what_comes_from_a_nic_begins_anew_whatever_it_says() {
+fn packets_from_a_nic_are_routed_as_new() {
     let (mut core, mut bench) = router();
     bench.inactive = only(&[BLACK, BLACK + 1]);
     let head = to_3(3, 9);
@@ -231,7 +231,7 @@ fn adaptive_packets_leave_a_dying_link_alone() {
 }
 
 #[test]
-fn what_no_table_names_is_swallowed_and_reported_once() {
+fn packets_outside_the_tables_are_discarded_and_reported_once() {
     let (mut core, mut bench) = router();
     let head = request((77, 3), 1, Routing::Minimal, 14, 9);
     for _ in 0..3 {
@@ -305,11 +305,12 @@ fn name_only(core: &mut Core, ports: &[usize]) {
 fn a_dead_port_counts_as_full_until_no_table_names_it() {
     let (mut core, mut bench) = router();
     core.run(&mut bench);
-    assert_eq!(core.told_load(PortKind::Green), 0);
+    assert_eq!(core.reported_load(PortKind::Green), 0);
     bench.inactive = 1 << BLUE;
     core.link_changed(BLUE);
     core.run(&mut bench);
-    let told = [PortKind::Green, PortKind::Black, PortKind::Blue].map(|kind| core.told_load(kind));
+    let told =
+        [PortKind::Green, PortKind::Black, PortKind::Blue].map(|kind| core.reported_load(kind));
     assert_eq!(
         told,
         [15, 15, 0],
@@ -318,11 +319,11 @@ fn a_dead_port_counts_as_full_until_no_table_names_it() {
     let all: Vec<usize> = (0..PORTS).filter(|&port| port != BLUE).collect();
     name_only(&mut core, &all);
     core.run(&mut bench);
-    assert_eq!(core.told_load(PortKind::Green), 0);
+    assert_eq!(core.reported_load(PortKind::Green), 0);
 }
 
 #[test]
-fn neighbours_are_told_the_load_of_the_ways_on() {
+fn the_load_of_the_next_links_is_reported_to_neighbours() {
     let (mut core, mut bench) = router();
     name_only(&mut core, &[BLUE, GREEN]);
     bench.inactive = only(&[BLUE, GREEN]);
@@ -336,21 +337,21 @@ fn neighbours_are_told_the_load_of_the_ways_on() {
     let waiting = core.committed_flits(BLUE);
     let blues = core.registers().ports.iter().flatten();
     let blues = blues.filter(|kind| **kind == PortKind::Blue).count() as u32;
-    let load = (waiting / LoadSteps::PAPER.told).div_ceil(blues) as u8;
+    let load = (waiting / LoadSteps::PAPER.reported).div_ceil(blues) as u8;
     assert!(load >= 1, "{waiting} of {blues}");
-    assert_eq!(core.told_load(PortKind::Green), load);
-    assert_eq!(core.told_load(PortKind::Black), load);
-    assert_eq!(core.told_load(PortKind::Blue), 0);
-    let mut told = bench.told.iter();
+    assert_eq!(core.reported_load(PortKind::Green), load);
+    assert_eq!(core.reported_load(PortKind::Black), load);
+    assert_eq!(core.reported_load(PortKind::Blue), 0);
+    let mut told = bench.reported.iter();
     assert!(told.any(|&(_, port, told)| (port, told) == (GREEN, load)));
     let is_due = |&(cycle, port, _): &(u64, usize, u8)| cycle % LOAD_CYCLES == 0 && port != BLUE;
-    assert!(bench.told.iter().all(is_due));
+    assert!(bench.reported.iter().all(is_due));
     bench.blocked = [0; VCS];
     core.output_changed(BLUE);
     core.run(&mut bench);
-    let over = core.told_load(PortKind::Green);
+    let over = core.reported_load(PortKind::Green);
     assert_eq!(over, 0, "no load is reported afterwards");
-    let last = bench.told.iter().rev().find(|t| t.1 == GREEN);
+    let last = bench.reported.iter().rev().find(|t| t.1 == GREEN);
     assert_eq!(last.map(|t| t.2), Some(0));
     assert_eq!(core.next_cycle(), None);
 }

@@ -13,8 +13,8 @@ use super::pipeline::{
 use super::pool::Slot;
 use super::tiles::{Ports, Tiles};
 use crate::route::registers::{FIRST_NIC_PORT, VCS};
-use crate::route::{Arrival, Choice, Decision, Loads, Refusal, Way};
-use phitwire::trace::{self, Candidate, Opening, Place, Stage, Watch};
+use crate::route::{Arrival, Choice, Decision, Loads, NextHop, Refusal};
+use phitwire::trace::{self, Candidate, Opening, QueueId, Stage, Watch};
 
 /// The path from a NIC's link to a processor tile.
 const NETLINK_IN: Stage = stage("netlink in", NETLINK_CYCLES);
@@ -32,14 +32,14 @@ const fn stage(name: &'static str, cycles: u64) -> Stage {
 }
 
 // Trace positions consist of a kind and the number of the queue or buffer.
-const INPUT_PLACE: Place = 0;
-const ROW_PLACE: Place = 1 << 16;
-const COLUMN_PLACE: Place = 2 << 16;
-const NETLINK_PLACE: Place = 3 << 16;
+const INPUT_PLACE: QueueId = 0;
+const ROW_PLACE: QueueId = 1 << 16;
+const COLUMN_PLACE: QueueId = 2 << 16;
+const NETLINK_PLACE: QueueId = 3 << 16;
 
 /// The queue of a tile's virtual channel.
-const fn input_place(tile: usize, vc: usize) -> Place {
-    INPUT_PLACE + (tile * VCS + vc) as Place
+const fn input_queue(tile: usize, vc: usize) -> QueueId {
+    INPUT_PLACE + (tile * VCS + vc) as QueueId
 }
 
 /// The parts of a head that never change on its path.
@@ -85,7 +85,7 @@ impl<I: Items> Tiles<I> {
     #[cold]
     pub(super) fn watch_arrival(&mut self, cycle: u64, port: usize, vc: usize, flits: u32) {
         if let Some(watch) = &mut self.watch {
-            watch.arrived(input_place(queue_of(port), vc), cycle, flits);
+            watch.arrived(input_queue(queue_of(port), vc), cycle, flits);
         }
     }
 
@@ -94,7 +94,7 @@ impl<I: Items> Tiles<I> {
         self.watch_arrival(cycle, port, vc, 1);
     }
 
-    fn opening(&self, watch: &Watch, head: Head, place: Place) -> Opening {
+    fn opening(&self, watch: &Watch, head: Head, place: QueueId) -> Opening {
         Opening {
             place,
             key: key(head),
@@ -115,14 +115,14 @@ impl<I: Items> Tiles<I> {
         };
         if is_of(&watch, head) {
             let port = FIRST_NIC_PORT + nic;
-            let queue = input_place(queue_of(port), vc);
+            let queue = input_queue(queue_of(port), vc);
             let held = self.netlink.nics[nic].visible[vc];
             let seen_by = if I::TIMED {
                 self.cycle.saturating_sub(NETLINK_CYCLES)
             } else {
                 self.cycle
             };
-            let place = input_place(FIRST_PROCESSOR_TILE + tile, vc / 4 * 4);
+            let place = input_queue(FIRST_PROCESSOR_TILE + tile, vc / 4 * 4);
             watch.open(Opening {
                 from: (port as u8, vc as u8),
                 arrived_ps: watch.front_arrived(queue, held, seen_by),
@@ -156,21 +156,21 @@ impl<I: Items> Tiles<I> {
         let decision = self.routes.choose(arrival, self.live, &mut self.rng, seen);
         if is_of(&watch, head) {
             let tile = usize::from(arrival.port);
-            let place = input_place(tile, vc);
+            let place = input_queue(tile, vc);
             if !watch.follows(place, key(head)) {
                 let seen_by = if I::TIMED {
                     self.cycle.saturating_sub(INPUT_CYCLES)
                 } else {
                     self.cycle
                 };
-                let queue = input_place(queue_of(port), vc);
+                let queue = input_queue(queue_of(port), vc);
                 watch.open(Opening {
                     from: (port as u8, vc as u8),
                     arrived_ps: watch.front_arrived(queue, visible, seen_by),
                     ..self.opening(&watch, head, place)
                 });
             }
-            let choice = self.told(arrival, &decision, candidates.into_inner());
+            let choice = self.describe_decision(arrival, &decision, candidates.into_inner());
             watch.decided(place, key(head), choice);
         }
         self.watch = Some(watch);
@@ -178,7 +178,7 @@ impl<I: Items> Tiles<I> {
     }
 
     /// Describes a decision in words.
-    fn told(
+    fn describe_decision(
         &self,
         arrival: Arrival,
         decision: &Result<Decision, Refusal>,
@@ -221,8 +221,8 @@ impl<I: Items> Tiles<I> {
         let winner = decision.as_ref().map_or(u8::MAX, |of| of.way.port);
         if let (Ok(decision), true) = (decision, is_hashed && candidates.is_empty()) {
             let ways = self.routes.ways(arrival.kind, head);
-            let alike = |way: &Way| way.non_minimal == decision.way.non_minimal;
-            let live = |way: &Way| self.live >> way.port & 1 != 0;
+            let alike = |way: &NextHop| way.non_minimal == decision.way.non_minimal;
+            let live = |way: &NextHop| self.live >> way.port & 1 != 0;
             let kind = if decision.way.non_minimal {
                 "non-minimal"
             } else {
@@ -254,8 +254,8 @@ impl<I: Items> Tiles<I> {
     #[cold]
     pub(super) fn watch_row(&mut self, tile: usize, vc: usize, head: Head, id: RowBufferId) {
         if let Some(watch) = self.watch.as_mut().filter(|watch| is_of(watch, head)) {
-            let to = ROW_PLACE + id.index() as Place;
-            watch.step((input_place(tile, vc), to), key(head), INPUT, self.cycle);
+            let to = ROW_PLACE + id.index() as QueueId;
+            watch.step((input_queue(tile, vc), to), key(head), INPUT, self.cycle);
         }
     }
 
@@ -271,13 +271,13 @@ impl<I: Items> Tiles<I> {
         let Some(watch) = self.watch.as_mut().filter(|watch| is_of(watch, head)) else {
             return;
         };
-        let (place, key) = (COLUMN_PLACE + from.index() as Place, key(head));
+        let (place, key) = (COLUMN_PLACE + from.index() as QueueId, key(head));
         if let Some(why) = discarded {
             watch.discarded(place, key, why);
         } else if output < FIRST_PROCESSOR_TILE {
             watch.left(place, key, COLUMN, self.cycle, (output as u8, head.vc()));
         } else {
-            let to = NETLINK_PLACE + (output - FIRST_PROCESSOR_TILE) as Place;
+            let to = NETLINK_PLACE + (output - FIRST_PROCESSOR_TILE) as QueueId;
             watch.step((place, to), key, COLUMN, self.cycle);
         }
     }
@@ -289,7 +289,7 @@ impl<I: Items> Tiles<I> {
             return;
         };
         if let Some(watch) = self.watch.as_mut().filter(|watch| is_of(watch, head)) {
-            let place = NETLINK_PLACE + tile as Place;
+            let place = NETLINK_PLACE + tile as QueueId;
             let port = (FIRST_NIC_PORT + nic) as u8;
             watch.left(place, key(head), NETLINK_OUT, self.cycle, (port, head.vc()));
         }
@@ -303,7 +303,7 @@ impl<I: Items> Tiles<I> {
                 Refusal::Unroutable => "no table entry with a port for the destination",
                 Refusal::Dead => "no port in the tables has a live link",
             };
-            watch.discarded(input_place(tile, vc), key(head), why);
+            watch.discarded(input_queue(tile, vc), key(head), why);
         }
     }
 }
@@ -320,8 +320,8 @@ pub(super) fn watch_switch(
         return;
     };
     if let Some(watch) = watch.as_mut().filter(|watch| is_of(watch, head)) {
-        let from = ROW_PLACE + from.index() as Place;
-        let to = COLUMN_PLACE + to.index() as Place;
+        let from = ROW_PLACE + from.index() as QueueId;
+        let to = COLUMN_PLACE + to.index() as QueueId;
         watch.step((from, to), key(head), ROW, cycle);
     }
 }

@@ -16,10 +16,10 @@ use crate::topology::{
 };
 use phitwire::device::LinkFault;
 use phitwire::net::Profile;
-use phitwire::nic::{Operation, TrafficPattern, TrafficSpec, Ways};
+use phitwire::nic::{Operation, RoutingMode, TrafficPattern, TrafficSpec};
 use phitwire::rng::Rng;
 use phitwire::sim::LinkSpec;
-use phitwire::sim::soak::random::{Beside, netem, pick, up_to};
+use phitwire::sim::soak::random::{LateConditions, netem, pick, up_to};
 use phitwire::sim::soak::{Case, Family, Harm, Hooks, Late, OwnHarm, RUNS, Soaked};
 use phitwire::time::Duration;
 
@@ -144,14 +144,21 @@ fn size(rng: &mut Rng, op: Operation) -> u32 {
     }
 }
 
-fn ways(rng: &mut Rng, unnumbered: bool) -> Option<Ways> {
+fn ways(rng: &mut Rng, unnumbered: bool) -> Option<RoutingMode> {
     let ordered = [
-        Ways::Ordered,
-        Ways::OrderedNonMinimal,
-        Ways::MinHash,
-        Ways::NminHash,
+        RoutingMode::Ordered,
+        RoutingMode::OrderedNonMinimal,
+        RoutingMode::MinHash,
+        RoutingMode::NminHash,
     ];
-    let picked = pick(rng, if unnumbered { &ordered } else { Ways::ALL });
+    let picked = pick(
+        rng,
+        if unnumbered {
+            &ordered
+        } else {
+            RoutingMode::ALL
+        },
+    );
     rng.chance(3, 4).then_some(picked)
 }
 
@@ -238,9 +245,9 @@ impl Soaked for AriesLinks {
     fn case(seed: u64, how: Late) -> Case<Self> {
         let mut rng = Rng::new(seed, STREAM);
         let mut late_rng = Rng::new(seed, LATE_STREAM);
-        let beside = Beside::random(how, &mut late_rng);
+        let conditions = LateConditions::random(how, &mut late_rng);
         let settings = DragonflySettings {
-            lane_retry_threshold: beside.lane_threshold(),
+            lane_retry_threshold: conditions.lane_threshold(),
             ..DragonflySettings::default()
         };
         let (spec, _) = dragonfly(&mut rng, [3, 2, 4, 2], [2, 3], MOST_ROUTERS, &settings);
@@ -272,7 +279,7 @@ impl Soaked for AriesLinks {
             hooks: Hooks::default(),
         };
         let unit = Duration::from_ms(10);
-        case.with((how, beside), &mut late_rng, unit, LONGEST_STOP)
+        case.with((how, conditions), &mut late_rng, unit, LONGEST_STOP)
     }
 }
 

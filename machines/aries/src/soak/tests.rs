@@ -27,10 +27,10 @@ fn every_kind_of_harm_dragonfly_and_message_comes_up() {
 }
 
 #[test]
-fn what_is_on_its_way_in_a_dragonfly_is_not_at_rest() {
+fn packets_in_flight_in_a_dragonfly_are_not_at_rest() {
     let is_long = |case: &Case<AriesLinks>| case.traffic.count > 100 && case.traffic.window > 50;
     let case = (1..).map(Case::random).find(is_long);
-    let found = found_on_the_way(&case.unwrap(), 500, Duration::from_us(1));
+    let found = found_during_the_run(&case.unwrap(), 500, Duration::from_us(1));
     let any = |wanted: fn(&Violation) -> bool| found.iter().any(wanted);
     assert!(any(|v| matches!(v, Violation::Outstanding { .. })));
     assert!(any(|v| matches!(v, Violation::Credits { .. })));

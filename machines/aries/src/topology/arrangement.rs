@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_place_of_a_group_leads_to_another_group() {
+    fn each_port_position_of_a_group_leads_to_another_group() {
         for groups in 2..=20 {
             for (_, arrangement) in Arrangement::ALL {
                 for from in 0..groups {
@@ -85,7 +85,7 @@ mod tests {
 
     /// Figures 2 to 4 of Hastings et al.: nine groups, shown for group 0 and a later one.
     #[test]
-    fn places_are_those_of_the_literature() {
+    fn arrangements_match_the_literature() {
         let row = |arrangement: Arrangement, from| -> Vec<u16> {
             let mut row: Vec<(u16, u16)> = (0..9)
                 .filter(|&to| to != from)

@@ -1,7 +1,7 @@
 use super::arrangement::Arrangement;
 use super::generate::DragonflySpec;
 use super::model::Shape;
-use phitwire::catalogue::{Generator, Given, Kind, OptionSpec, Outline, common, readable};
+use phitwire::catalogue::{Generator, Kind, OptionSpec, OptionValues, Outline, common, readable};
 use phitwire::net::Generated;
 
 pub const GENERATOR: Generator = Generator {
@@ -74,7 +74,7 @@ const OPTIONS: &[OptionSpec] = &[
 
 /// All shapes with the given numbers of routers and NICs, first with default links, then with other
 /// numbers, each in all arrangements.
-fn sizes(outline: &Outline) -> Vec<Given> {
+fn sizes(outline: &Outline) -> Vec<OptionValues> {
     let (routers, nics) = (outline.routers, outline.nics);
     if routers == 0 || !nics.is_multiple_of(routers) {
         return Vec::new();
@@ -113,7 +113,7 @@ fn sizes(outline: &Outline) -> Vec<Given> {
                     .links
                     .map(|links| links.checked_sub(nics + green + black_links));
                 for more in global_links(groups, own, between, blue) {
-                    let mut given = Given::of(shape.clone());
+                    let mut given = OptionValues::of(shape.clone());
                     if black != BLACK_LINKS {
                         given.add("black-links", vec![black.to_string()]);
                     }
@@ -141,7 +141,7 @@ fn global_links(
     own: usize,
     joined: usize,
     blue: Option<Option<usize>>,
-) -> Vec<Given> {
+) -> Vec<OptionValues> {
     let pairs = groups * (groups - 1) / 2;
     let most = match pairs {
         0 => 0,
@@ -170,7 +170,7 @@ fn global_links(
         .into_iter()
         .chain([None, Some("relative"), Some("circulant")].map(|of| (of, Some("1"))))
         {
-            let mut given = Given::default();
+            let mut given = OptionValues::default();
             if let Some(count) = count {
                 given.add("global-links", vec![count.to_string()]);
             }
@@ -185,7 +185,7 @@ fn global_links(
     all
 }
 
-fn generate(given: &Given) -> Generated {
+fn generate(given: &OptionValues) -> Generated {
     let spec = spec(given)?;
     match spec.generate() {
         Ok(network) => Ok(Box::new(network)),
@@ -193,7 +193,7 @@ fn generate(given: &Given) -> Generated {
     }
 }
 
-fn spec(given: &Given) -> Result<DragonflySpec, String> {
+fn spec(given: &OptionValues) -> Result<DragonflySpec, String> {
     let usual = DragonflySpec::default();
     let (name, settings) = common(given)?;
     Ok(DragonflySpec {
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn options_become_a_dragonfly() {
-        let mut given = Given::default();
+        let mut given = OptionValues::default();
         for (name, value) in [
             ("groups", "3"),
             ("chassis", "2"),
@@ -241,7 +241,7 @@ mod tests {
             refused.starts_with("links cannot share cables in sets of 3"),
             "{refused}"
         );
-        let mut given = Given::default();
+        let mut given = OptionValues::default();
         given.add("arrangement", vec!["random".to_owned()]);
         assert!(spec(&given).is_err());
     }

@@ -16,8 +16,8 @@ use crate::nic::HostTimes;
 use crate::route::registers::{AriesRegisters, Bias, ModeBias};
 use phitwire::link::LaneRate;
 use phitwire::net::{
-    Describe, End, Ends, Fields, MistakeKind as K, NodeRef, OwnSettings, Place, Problems, Section,
-    Shown, Spans, Value, describe, end, link,
+    Describe, End, Ends, Fields, Location, MistakeKind as K, NodeRef, OwnSettings, Problems,
+    Section, Shown, Spans, Value, describe, end, link,
 };
 
 /// Reads and checks the description of a dragonfly, which has `family = "aries"`. `file` is its
@@ -137,7 +137,7 @@ fn generator(
                 "remove this key, or `generate = \"nothing\"`",
             );
         }
-        fields.integer_told(value, range, right)
+        fields.integer_within(value, range, right)
     };
     // The generator reports values that the shape does not allow.
     let bytes = 0..=u64::from(u8::MAX);
@@ -205,9 +205,9 @@ fn absent(fields: &mut Fields, value: Value<'_, '_>, shape: Shape) -> Vec<u32> {
 fn named_twice(fields: &mut Fields, item: Value<'_, '_>, first: &Range<usize>, message: String) {
     fields.mistakes.push(
         K::NamedTwice
-            .at(Place::Text(item.span()), message)
+            .at(Location::Text(item.span()), message)
             .label("again")
-            .other(Place::Text(first.clone()), "first")
+            .other(Location::Text(first.clone()), "first")
             .help("list it once"),
     );
 }
@@ -361,7 +361,7 @@ fn wiring(
             let span = section.span();
             let none = |_: &mut Fields, _: &mut Section<'_, '_>| ((), None);
             if let Some(link) = link(fields, section, network, none) {
-                spans.add(Place::Link(network.links.len() as u32), span);
+                spans.add(Location::Link(network.links.len() as u32), span);
                 network.links.push(link);
             }
         }

@@ -2,7 +2,7 @@
 
 use super::model::Dragonfly;
 use crate::route::registers::{PORTS, PortKind};
-use phitwire::net::{End, Joined, NodeRef, PortIndex};
+use phitwire::net::{End, NodeRef, PortIndex, PortLink};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Far {
@@ -31,14 +31,14 @@ impl DragonflyWiring {
                 // Links between routers use network ports; those of NICs are where `kind` found
                 // them.
                 if kind == PortKind::Processor || Dragonfly::is_network_port(end.port) {
-                    ports.claim(end, Joined { link, other, kind });
+                    ports.claim(end, PortLink { link, other, kind });
                 }
             }
         }
         Self(ports)
     }
 
-    fn at(&self, router: u32, port: u8) -> Option<&Joined<PortKind>> {
+    fn at(&self, router: u32, port: u8) -> Option<&PortLink<PortKind>> {
         self.0.at(End::chip(router, port))
     }
 

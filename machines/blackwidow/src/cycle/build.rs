@@ -15,7 +15,7 @@ use phitwire::sim::direct::config::{Config, ConfigError};
 use phitwire::sim::direct::encoded::build as encoded;
 use phitwire::sim::direct::model::{CycleModel as _, Partitioned, PortUse};
 use phitwire::sim::direct::pattern::Destinations;
-use phitwire::sim::direct::places::{Numbers, Places, kinds};
+use phitwire::sim::direct::placement::{Numbers, Placement, kinds};
 use phitwire::sim::direct::source::{Births, HELD_BACK};
 use phitwire::sim::direct::{DirectPart, EncodedPart};
 use phitwire::time::Time;
@@ -25,7 +25,7 @@ type Shared = phitwire::sim::direct::shared::Shared<BlackWidow>;
 
 /// Assigns nodes to partitions. Chips are distributed rank by rank in ranges, so that every
 /// partition has its share of each rank's traffic; terminals go with their routers.
-fn places(topology: &FoldedClos, wiring: &ClosWiring, partitions: usize) -> Places {
+fn places(topology: &FoldedClos, wiring: &ClosWiring, partitions: usize) -> Placement {
     let partitions = partitions.clamp(1, topology.chips.len().max(1));
     let rank = |chip: usize| {
         let routers = &topology.chips[chip].routers;
@@ -50,7 +50,7 @@ fn places(topology: &FoldedClos, wiring: &ClosWiring, partitions: usize) -> Plac
             terminals.push(chip.map(|chip| numbers.enter(chips[chip as usize].0)));
         }
     }
-    Places {
+    Placement {
         partitions,
         chips,
         terminals,
@@ -65,7 +65,11 @@ struct Nodes<'a> {
 
 impl Nodes<'_> {
     /// The partition of every node, and the state that terminals share.
-    fn prepare(&self, config: &Config, partitions: usize) -> Result<(Places, Shared), ConfigError> {
+    fn prepare(
+        &self,
+        config: &Config,
+        partitions: usize,
+    ) -> Result<(Placement, Shared), ConfigError> {
         self.options.validate()?;
         config.validate(BlackWidow::MAX_MESSAGE_BYTES)?;
         let bytes = config.traffic.message_bytes;
@@ -178,7 +182,7 @@ pub(super) fn encoded(
 }
 
 /// Builds the terminals of each partition, whose sources start in cycle `begin`.
-fn terminals(places: &Places, (seed, begin): (u64, u64), shared: &Shared) -> Vec<Vec<Terminal>> {
+fn terminals(places: &Placement, (seed, begin): (u64, u64), shared: &Shared) -> Vec<Vec<Terminal>> {
     let numbers = &shared.format.numbers;
     places.terminals(|number| {
         let processor = numbers[number % numbers.len()];

@@ -35,7 +35,7 @@ fn lay(mut topology: FoldedClos, metres: [u16; 2], rates: [LaneRate; 2]) -> Fold
 }
 
 #[test]
-fn latency_is_the_sum_over_the_way() {
+fn latency_is_the_sum_over_the_path() {
     // Two routers side by side; two and a third above them; two ranks above.
     for (rank, processors, hops) in [("1.5", 64, 2_u64), ("2", 64, 3), ("3", 1_024, 5)] {
         // Latencies below 2,048 cycles are counted exactly. Each kind of link is the long one once;

@@ -155,7 +155,7 @@ fn packets_that_never_leave_are_noticed() {
 }
 
 #[test]
-fn a_packet_without_a_way_is_noticed() {
+fn a_packet_without_a_path_is_noticed() {
     let mut topology = ranked(64, "2");
     topology.chips[0].routers[0].registers.table = Default::default();
     let mut simulation = simulation(&topology, &config(100_000), 1);
@@ -165,7 +165,7 @@ fn a_packet_without_a_way_is_noticed() {
 }
 
 #[test]
-fn requests_that_take_different_ways_are_seen_to_overtake() {
+fn overtaking_on_different_paths_is_noticed() {
     // If hash bits are declared irrelevant to the path, the checker expects order between requests
     // that they separate.
     let topology = ranked(64, "2");
@@ -208,7 +208,7 @@ fn two_requests_exchanged_on_one_way_are_noticed() {
 }
 
 #[test]
-fn a_message_too_old_to_tell_its_age_is_noticed() {
+fn a_message_older_than_its_age_field_is_noticed() {
     // Sources sleep for longer than a packet can express, and then send the packets generated in
     // between.
     let mut config = config(1_000);

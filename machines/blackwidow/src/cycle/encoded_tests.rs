@@ -95,7 +95,7 @@ fn the_trace_is_the_same_for_any_number_of_partitions() {
 }
 
 #[test]
-fn what_is_sent_again_makes_no_way_longer() {
+fn resends_lengthen_no_path() {
     let topology = clos(12, 2, Some("2".parse().unwrap()), 2);
     let config = config(50_000);
     let hops = |words| run(&topology, &config, words, 1).hops_mean;

@@ -2,7 +2,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::BlackWidow;
-use phitwire::catalogue::{ChoiceError, Given, Kind, OptionSpec, Simulated};
+use phitwire::catalogue::{ChoiceError, Kind, OptionSpec, OptionValues, Simulated};
 use phitwire::sim::direct::Chosen;
 use phitwire::sim::direct::config::{ConfigError, MAX_LINK_CYCLES};
 
@@ -67,7 +67,7 @@ impl Simulated for BlackWidow {
         "route requests deterministically and replies adaptively",
     )];
 
-    fn choose(given: &Given) -> Result<Vec<Chosen<Self>>, ChoiceError> {
+    fn choose(given: &OptionValues) -> Result<Vec<Chosen<Self>>, ChoiceError> {
         if given.all("grain").iter().any(|grain| grain == "packet") {
             let why = "--grain packet: a YARC forwards phits before the packet is complete; use \
                        --grain flit";

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_arrives_and_is_a_packet() {
+    fn sent_phits_form_a_packet_and_arrive() {
         for (packet, name) in both() {
             let phits: Vec<Phit> = packet.phits().iter().map(|&b| Phit::from_bits(b)).collect();
             assert_eq!(check_packet(&phits), Ok(EopStatus::Healthy));

@@ -57,7 +57,7 @@ fn the_row_adversary_stays_in_its_column() {
 }
 
 #[test]
-fn what_does_not_suit_is_refused() {
+fn unsuitable_patterns_are_refused() {
     let (topology, wiring) = network(40);
     let refuse = |text: &str| destinations(&traffic(text), &topology, &wiring, 5).unwrap_err();
     assert!(refuse("transpose").to_string().contains("power of four"));

@@ -30,9 +30,9 @@ pub struct Terminal {
 }
 
 /// Cycles of a window in which credits arrive that have not been applied yet, per virtual channel.
-struct Coming([u64; 2]);
+struct UpcomingCredits([u64; 2]);
 
-impl Coming {
+impl UpcomingCredits {
     /// Applies the credits that arrive up to and including `cycle`.
     fn up_to(&mut self, cycle: usize, credits: &mut OutputCredits) {
         let past = u64::MAX >> (63 - cycle);
@@ -93,11 +93,13 @@ impl Terminal {
         tally.misrouted += u64::from(name.dest != self.processor);
         self.common.trace.add(now);
         self.common.trace.add(key);
-        if let Some(witness) = &mut shared.witness {
+        if let Some(message_trace) = &mut shared.message_trace {
             let born = name.born(now).min(now);
             match name.vc {
-                Vc::Request => witness.arrived(name.source.into(), name.dest.into(), born, now),
-                Vc::Response => witness.answered(name.dest.into(), born, now),
+                Vc::Request => {
+                    message_trace.arrived(name.source.into(), name.dest.into(), born, now)
+                }
+                Vc::Response => message_trace.answered(name.dest.into(), born, now),
             }
         }
         if name.vc == Vc::Response {
@@ -134,7 +136,7 @@ impl Terminal {
         shared: &mut Shared,
     ) -> u64 {
         let size = phits.len();
-        let mut coming = Coming(credits);
+        let mut coming = UpcomingCredits(credits);
         let mut sent = 0u64;
         let mut cycle = 0;
         while cycle < size {
@@ -182,7 +184,7 @@ impl Terminal {
         base: u64,
         from: usize,
         size: usize,
-        coming: &mut Coming,
+        coming: &mut UpcomingCredits,
         shared: &mut Shared,
     ) -> Option<usize> {
         if !self.common.is_up {
@@ -279,11 +281,11 @@ impl model::Terminal<BlackWidow> for Terminal {
         shared.request_sent(name.key(), head.birth);
         let seal = shared.format.seal;
         let packet = Packet::request(name, hash, shared.format.request_phits, seal);
-        if let Some(witness) = &mut shared.witness {
+        if let Some(message_trace) = &mut shared.message_trace {
             let ends = (self.common.number, to.into());
             let reply = Packet::reply(name.reply(), seal);
             let identities = || [packet.identity(), reply.identity()];
-            witness.sent(ends, head.birth, identities);
+            message_trace.sent(ends, head.birth, identities);
         }
         packet
     }

@@ -128,7 +128,7 @@ fn every_hop_adds_a_router_and_a_link() {
 }
 
 #[test]
-fn a_reply_costs_another_way() {
+fn a_reply_costs_another_traversal() {
     let mut config = config(10_000);
     config.traffic.request_reply = true;
     let report = run(&yarc(), &config, 1);

@@ -15,8 +15,8 @@ use phitwire::time::{Duration, Time};
 pub(super) struct Acks {
     freed: [FreedCount; 2],
     /// The next expected packet as last sent.
-    told: u64,
-    told_at: Time,
+    reported: u64,
+    reported_at: Time,
     due: Time,
     now: bool,
     delay: Duration,
@@ -29,8 +29,8 @@ impl Acks {
     pub fn new(terms: &ReceiveTerms, delay: Duration) -> Self {
         Self {
             freed: terms.debt.map(|debt| FreedCount::new(terms.offered, debt)),
-            told: terms.first,
-            told_at: Time::ZERO,
+            reported: terms.first,
+            reported_at: Time::ZERO,
             due: Time::NEVER,
             now: true,
             delay,
@@ -43,7 +43,7 @@ impl Acks {
     #[inline]
     pub fn accepted(&mut self, vc: Vc, phits: u32, expected: u64, now: Time) {
         self.freed[vc.index()].received(phits);
-        if (expected - self.told) * 4 >= self.window {
+        if (expected - self.reported) * 4 >= self.window {
             self.now = true;
         } else if self.due == Time::NEVER {
             self.due = now + self.delay;
@@ -73,7 +73,7 @@ impl Acks {
     /// copies of frames, however many and fast, cost at most one reply per delay.
     #[inline]
     pub fn remind(&mut self) {
-        self.due = self.due.min(self.told_at + self.delay);
+        self.due = self.due.min(self.reported_at + self.delay);
     }
 
     /// Whether a frame must be sent just for the acknowledgements.
@@ -96,16 +96,16 @@ impl Acks {
 
     /// The VC acknowledgements for a frame that leaves now, with `expected` as its acknowledgement.
     #[inline]
-    pub fn tell(&mut self, expected: u64, now: Time) -> [u32; 2] {
+    pub fn take_vc_acks(&mut self, expected: u64, now: Time) -> [u32; 2] {
         debug_assert!(
-            self.told <= expected && self.told_at <= now,
+            self.reported <= expected && self.reported_at <= now,
             "both only grow"
         );
-        self.told = expected;
-        self.told_at = now;
+        self.reported = expected;
+        self.reported_at = now;
         self.due = Time::NEVER;
         self.now = false;
-        [self.freed[0].tell(), self.freed[1].tell()]
+        [self.freed[0].take_count(), self.freed[1].take_count()]
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
         };
         let mut acks = Acks::new(&terms, Duration::from_us(40));
         assert!(acks.is_due(Time::ZERO), "credits are announced at once");
-        acks.tell(0, Time::ZERO);
+        acks.take_vc_acks(0, Time::ZERO);
         acks
     }
 
@@ -141,7 +141,7 @@ mod tests {
             "counted from the first credit"
         );
         assert!(acks.is_due(Time::from_ns(40_001)));
-        acks.tell(9, Time::from_ns(40_001));
+        acks.take_vc_acks(9, Time::from_ns(40_001));
         assert!(!acks.is_due(Time::from_ns(100_000)));
         assert_eq!(acks.due(), Time::NEVER);
     }
@@ -163,7 +163,7 @@ mod tests {
         acks.remind();
         assert!(!acks.is_due(Time::from_ns(39_999)), "acknowledged just now");
         assert!(acks.is_due(Time::from_ns(40_000)));
-        acks.tell(0, Time::from_ns(40_000));
+        acks.take_vc_acks(0, Time::from_ns(40_000));
         assert!(!acks.is_due(Time::from_ns(99_000)));
         acks.remind();
         assert!(
@@ -182,7 +182,7 @@ mod tests {
         assert!(!acks.is_due(Time::ZERO));
         for packet in 11..=52 {
             acks.accepted(Vc::Response, 19, packet, Time::ZERO);
-            acks.told = packet;
+            acks.reported = packet;
         }
         acks.free(Vc::Response, 1, Time::ZERO);
         assert!(acks.is_due(Time::ZERO), "the peer knows of only 12 credits");

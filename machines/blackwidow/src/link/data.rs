@@ -8,7 +8,7 @@ use phitwire_framing::yarc::phit::Phit;
 
 use super::input_queue::InputQueue;
 use super::lcb::{Lcb, PhitWire};
-use super::receive::Place;
+use super::receive::FramePosition;
 use super::resequencer::Position;
 use super::transmit::BadWord;
 use phitwire::link::CutThrough;
@@ -20,7 +20,7 @@ struct Unusable;
 
 /// The rest of a frame, still to be handed up; `PhitWire::scratch` holds its phits.
 #[derive(Clone, Debug)]
-pub(super) struct Coming {
+pub(super) struct PendingPhits {
     at: Position,
     pass: u16,
     phits: Range<usize>,
@@ -44,10 +44,10 @@ impl PhitWire {
     /// Handles a data frame of this session.
     fn take(&mut self, link: &mut Common, now: Time, data: DataFrame<'_>, input: &mut InputQueue) {
         let data = data.behind(link.handshake.cable);
-        let Some((word, at)) = self.believe(link, now, &data) else {
+        let Some((word, at)) = self.current_word(link, now, &data) else {
             return;
         };
-        link.believes(data.header().lanes);
+        link.settle_lanes(data.header().lanes);
         self.tx.heard(&mut link.out);
         link.counters.rx_data_frames += 1;
         let owed_since = link.out.owed_since;
@@ -66,7 +66,7 @@ impl PhitWire {
         }
         let count = data.decode(&mut scratch);
         self.scratch = scratch;
-        self.coming = Some(Coming {
+        self.pending_phits = Some(PendingPhits {
             at,
             pass: word.pass,
             phits: 0..count,
@@ -81,10 +81,10 @@ impl PhitWire {
     /// Hands up the next piece of a frame: up to the next end of packet under a free-running clock,
     /// a burst under a paced one.
     pub(super) fn hand_up_next(&mut self, link: &mut Common, now: Time, input: &mut InputQueue) {
-        let Some(coming) = &self.coming else {
+        let Some(pending_phits) = &self.pending_phits else {
             return;
         };
-        let left = &self.scratch[coming.phits.clone()];
+        let left = &self.scratch[pending_phits.phits.clone()];
         let most = match self.tx.burst_time() {
             Some(_) => self.config.phits.burst_phits as usize,
             None => {
@@ -97,23 +97,24 @@ impl PhitWire {
 
     /// Hands up to `most` phits of the current frame.
     fn hand_up(&mut self, link: &mut Common, now: Time, most: usize, input: &mut InputQueue) {
-        let Some(mut coming) = self.coming.take() else {
+        let Some(mut pending_phits) = self.pending_phits.take() else {
             return;
         };
-        let piece = coming.phits.start
-            ..coming
+        let piece = pending_phits.phits.start
+            ..pending_phits
                 .phits
                 .end
-                .min(coming.phits.start.saturating_add(most));
-        coming.phits.start = piece.end;
+                .min(pending_phits.phits.start.saturating_add(most));
+        pending_phits.phits.start = piece.end;
         let scratch = core::mem::take(&mut self.scratch);
         let phits = &scratch[piece];
-        let at = coming.at;
-        self.rx.data(now, (at, coming.pass), phits, input, link);
-        if !coming.phits.is_empty() {
-            coming.at = phits.iter().fold(at, |at, phit| at.after(*phit));
-            coming.due += self.tx.burst_time().unwrap_or(Duration::ZERO);
-            self.coming = Some(coming);
+        let at = pending_phits.at;
+        self.rx
+            .data(now, (at, pending_phits.pass), phits, input, link);
+        if !pending_phits.phits.is_empty() {
+            pending_phits.at = phits.iter().fold(at, |at, phit| at.after(*phit));
+            pending_phits.due += self.tx.burst_time().unwrap_or(Duration::ZERO);
+            self.pending_phits = Some(pending_phits);
         }
         self.scratch = scratch;
         link.accepted(self.rx.waits_for(), now);
@@ -125,7 +126,7 @@ impl PhitWire {
     /// The control word of a frame and its position in the stream, if both can be the peer's
     /// current state. Otherwise counts the frame, and reports it to the link as stale or unusable.
     #[inline]
-    fn believe(
+    fn current_word(
         &mut self,
         link: &mut Common,
         now: Time,
@@ -133,8 +134,8 @@ impl PhitWire {
     ) -> Option<(ControlWord, Position)> {
         let judged = self.judge_word(link, data);
         match judged {
-            Ok((word, Place::At(at))) => return Some((word, at)),
-            Ok((_, Place::Stale)) => link.stale(now),
+            Ok((word, FramePosition::At(at))) => return Some((word, at)),
+            Ok((_, FramePosition::Stale)) => link.stale(now),
             Err(Unusable) => link.unusable(now),
         }
         None
@@ -145,7 +146,7 @@ impl PhitWire {
         &mut self,
         link: &mut Common,
         data: &DataFrame<'_>,
-    ) -> Result<(ControlWord, Place), Unusable> {
+    ) -> Result<(ControlWord, FramePosition), Unusable> {
         let Ok(word) = data.control_word() else {
             link.counters.drop_bad_sideband += 1;
             link.bad_words += 1;
@@ -159,7 +160,7 @@ impl PhitWire {
             link.counters.drop_impossible_position += 1;
             return Err(Unusable);
         };
-        if let Place::At(_) = place {
+        if let FramePosition::At(_) = place {
             match self.tx.check(&word) {
                 Ok(()) => {}
                 Err(BadWord::Ack) => {

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_a_phit_frees_its_place_at_once() {
+    fn taking_a_phit_frees_its_slot_at_once() {
         let (mut near, mut far) = (IdealEnds::<8>::default(), IdealEnds::<8>::default());
         for phit in packet(Vc::Response, 13).take(7) {
             assert_eq!(near.push(PORT, phit), Vc::Response);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn room_for_a_packet_is_told_once() {
+    fn room_for_a_packet_is_reported_once() {
         let mut end = IdealEnds::<8>::default();
         let vc = Vc::Request;
         for phit in (0..6).flat_map(|_| packet(vc, PACKET_PHITS)) {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_a_window_is_told_by_its_cycles() {
+    fn arrivals_of_a_window_are_split_by_channel_and_cycle() {
         let mut end = IdealEnds::<8>::default();
         let mut window = [0; 64];
         let packets = packet(Vc::Request, 5).chain(packet(Vc::Response, 4));
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_counted() {
+    fn refused_flits_are_counted() {
         let mut end = IdealEnds::<8>::default();
         let phits = (0..20).flat_map(|_| packet(Vc::Request, 13));
         let places = phits.filter(|phit| end.receive(PORT, 1, &[phit.to_bits()]) == [1, 0]);

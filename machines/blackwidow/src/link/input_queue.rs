@@ -28,7 +28,7 @@ struct VcRing {
     /// Phits at the front that belong to a rejected packet; no credit covers them.
     silent: u32,
     /// The tail as last reported to the reader.
-    told: u32,
+    reported: u32,
     /// The front as the reader saw it, if part of it has been taken back since.
     seen: Option<Front>,
 }
@@ -43,7 +43,7 @@ impl VcRing {
             acks: 0,
             withheld: 0,
             silent: 0,
-            told: 0,
+            reported: 0,
             seen: None,
         }
     }
@@ -63,9 +63,9 @@ impl VcRing {
     /// Removes the packet that starts at `start` and has not begun to flow.
     fn take_back(&mut self, start: u32) {
         let left = start.wrapping_sub(self.phits.head());
-        let reader_knows_of_it = (self.told.wrapping_sub(start) as i32) > 0;
+        let reader_knows_of_it = (self.reported.wrapping_sub(start) as i32) > 0;
         if left < 2 && reader_knows_of_it && self.seen.is_none() {
-            self.seen = Some(self.front(self.told));
+            self.seen = Some(self.front(self.reported));
         }
         self.phits.cut(start);
     }
@@ -73,9 +73,9 @@ impl VcRing {
     #[inline]
     fn take_change(&mut self) -> Option<Change> {
         let tail = self.phits.tail();
-        let new = tail.wrapping_sub(self.told) as i32;
+        let new = tail.wrapping_sub(self.reported) as i32;
         let seen = self.seen.take();
-        self.told = tail;
+        self.reported = tail;
         if new > 0 {
             return Some(Change::Arrived(new as u32));
         }

@@ -13,7 +13,7 @@ use phitwire_framing::yarc::phit::Phit;
 
 use super::VC_NAMES;
 use super::config::PhitLinkConfig;
-use super::data::{Coming, on_data};
+use super::data::{PendingPhits, on_data};
 use super::input_queue::InputQueue;
 use super::receive::{ReceiveTerms, Receiver};
 use super::transmit::{TransmitTerms, Transmitter};
@@ -49,7 +49,7 @@ pub struct PhitWire {
     /// The phits of the last frame.
     pub(super) scratch: Vec<Phit>,
     /// The rest of that frame, still to be handed up.
-    pub(super) coming: Option<Coming>,
+    pub(super) pending_phits: Option<PendingPhits>,
 }
 
 impl PhitWire {
@@ -105,7 +105,7 @@ impl PhitWire {
             offset,
             status,
             ack: PacketNumber::new(expected),
-            vc_ack: self.rx.acks.tell(expected, link.now),
+            vc_ack: self.rx.acks.take_vc_acks(expected, link.now),
             pass: self.tx.pass(),
         }
     }
@@ -146,7 +146,7 @@ impl Wire for PhitWire {
             tx: Transmitter::new(&config),
             rx: Receiver::new(idle_terms(&config), &common.profile, now),
             scratch: Vec::new(),
-            coming: None,
+            pending_phits: None,
             config,
         };
         (common, wire, input)
@@ -177,7 +177,7 @@ impl Wire for PhitWire {
             Vc::ALL.iter().all(|vc| !self.tx.can_begin(*vc)),
             "no packet begins without a session"
         );
-        self.coming = None;
+        self.pending_phits = None;
         self.rx.abort(input);
         discarded
     }
@@ -189,7 +189,7 @@ impl Wire for PhitWire {
     }
 
     fn lanes_changed(&mut self, link: &mut Common, input: &mut InputQueue) {
-        self.coming = None;
+        self.pending_phits = None;
         self.rx.lanes_changed(input, link);
     }
 
@@ -208,7 +208,7 @@ impl Wire for PhitWire {
     /// Under a paced clock each piece waits until it is due.
     #[inline]
     fn has_more(&self) -> bool {
-        self.coming.is_some() && self.tx.burst_time().is_none()
+        self.pending_phits.is_some() && self.tx.burst_time().is_none()
     }
 
     fn take_more(&mut self, link: &mut Common, now: Time, input: &mut InputQueue) {
@@ -216,7 +216,11 @@ impl Wire for PhitWire {
     }
 
     fn receive_timers(&mut self, link: &mut Common, now: Time, input: &mut InputQueue) {
-        while self.coming.as_ref().is_some_and(|coming| coming.due <= now) {
+        while self
+            .pending_phits
+            .as_ref()
+            .is_some_and(|pending_phits| pending_phits.due <= now)
+        {
             self.hand_up_next(link, now, input);
         }
         self.rx.handle_timers(now, input, link);
@@ -264,8 +268,8 @@ impl Wire for PhitWire {
     #[inline]
     fn deadline(&self, link: &Common) -> Time {
         let received = self.rx.deadline().min(self.rx.acks.due());
-        let coming = self.coming.as_ref().map_or(Time::NEVER, |of| of.due);
-        received.min(coming).min(self.tx.deadline(&link.out))
+        let pending_phits = self.pending_phits.as_ref().map_or(Time::NEVER, |of| of.due);
+        received.min(pending_phits).min(self.tx.deadline(&link.out))
     }
 
     fn resend(&mut self, link: &mut Common, now: Time) {
@@ -274,7 +278,7 @@ impl Wire for PhitWire {
 
     /// A soft error flips a content bit of the next packet in the send buffer, before its CRC check
     /// (BlackWidow sec. 4.3).
-    fn suffer(&mut self, _: &mut Common, _: Time, fault: LinkFault) -> bool {
+    fn apply_fault(&mut self, _: &mut Common, _: Time, fault: LinkFault) -> bool {
         match fault {
             LinkFault::SoftError => self.tx.damage_next(),
             _ => return false,

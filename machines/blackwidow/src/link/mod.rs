@@ -23,7 +23,7 @@ use phitwire::link::lanes::MAX_COPY_WORDS;
 mod acks;
 mod config;
 mod data;
-mod glance;
+mod frame_contents;
 mod ideal;
 pub(crate) mod input_queue;
 pub(crate) mod lcb;
@@ -36,7 +36,7 @@ mod retry_buffer;
 mod transmit;
 
 pub use config::{PhitLinkConfig, PhitProfile};
-pub(crate) use glance::glance;
+pub(crate) use frame_contents::frame_contents;
 pub use ideal::{INPUT_PHITS, IdealEnds, ideal_credits};
 pub use input_queue::{InputQueue, Verdict};
 pub use lcb::{Lcb, MIN_FRAME_BYTES};

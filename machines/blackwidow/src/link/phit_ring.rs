@@ -5,9 +5,9 @@ use phitwire_framing::yarc::phit::Phit;
 use phitwire::kit::ring::Ring;
 
 /// Storage for a power of two of phits, addressed by position.
-pub(super) trait Places {
+pub(super) trait PhitStorage {
     /// Number of slots now.
-    fn places(&self) -> u64;
+    fn capacity(&self) -> u64;
     fn get(&self, position: u32) -> Phit;
     fn get_mut(&mut self, position: u32) -> &mut Phit;
     /// Adds slots; phits are stored from position `head` on.
@@ -18,9 +18,9 @@ pub(super) trait Places {
 }
 
 /// Storage for maximum depths that most links never need: grows on demand.
-impl Places for Ring<Phit> {
+impl PhitStorage for Ring<Phit> {
     #[inline]
-    fn places(&self) -> u64 {
+    fn capacity(&self) -> u64 {
         self.slots()
     }
     #[inline]
@@ -37,9 +37,9 @@ impl Places for Ring<Phit> {
 }
 
 /// Storage for the chip's own depth: inline next to head and tail.
-impl<const N: usize> Places for [Phit; N] {
+impl<const N: usize> PhitStorage for [Phit; N] {
     #[inline]
-    fn places(&self) -> u64 {
+    fn capacity(&self) -> u64 {
         N as u64
     }
     #[inline]
@@ -89,7 +89,7 @@ impl<const N: usize> PhitRing<[Phit; N]> {
     }
 }
 
-impl<P: Places> PhitRing<P> {
+impl<P: PhitStorage> PhitRing<P> {
     #[inline]
     pub fn len(&self) -> u32 {
         self.tail.wrapping_sub(self.head)
@@ -125,7 +125,7 @@ impl<P: Places> PhitRing<P> {
     /// If the ring is full and cannot grow.
     #[inline]
     pub fn push(&mut self, phit: Phit) {
-        if u64::from(self.len()) == self.phits.places() {
+        if u64::from(self.len()) == self.phits.capacity() {
             self.phits.grow(self.head);
         }
         *self.phits.get_mut(self.tail) = phit;

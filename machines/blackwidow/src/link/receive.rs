@@ -34,7 +34,7 @@ pub(super) struct ReceiveTerms {
 
 /// Position of a frame in the stream, by its sequence numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum FramePosition {
     At(Position),
     /// More than a window behind: the peer has since sent the packet before the expected one, so
     /// the frame holds no new data and its control word is outdated.
@@ -154,15 +154,15 @@ impl Receiver {
     /// # Errors
     /// If no correct peer sends a frame that starts there.
     #[inline]
-    pub fn place(&self, word: &ControlWord) -> Result<Place, Impossible> {
+    pub fn place(&self, word: &ControlWord) -> Result<FramePosition, Impossible> {
         let ahead = word.seq.distance_from(self.here.packet);
         let offset = u32::from(word.offset);
         if ahead > self.window || offset >= self.max_packet {
             return Err(Impossible);
         }
         match self.here.packet.checked_add_signed(ahead) {
-            Some(_) if ahead < -self.window => Ok(Place::Stale),
-            Some(packet) => Ok(Place::At(Position { packet, offset })),
+            Some(_) if ahead < -self.window => Ok(FramePosition::Stale),
+            Some(packet) => Ok(FramePosition::At(Position { packet, offset })),
             None => Err(Impossible),
         }
     }
@@ -185,7 +185,7 @@ impl Receiver {
             self.ahead(now, (at, pass), phits, link);
         } else {
             let end = self.run(now, at, phits, input, link);
-            self.sighted(at, end, pass, now, link);
+            self.record_arrival(at, end, pass, now, link);
             if end > at && self.here == before && !self.recovering {
                 // The whole frame is a duplicate: an acknowledgement was lost, so send it again.
                 self.acks.remind();
@@ -204,7 +204,7 @@ impl Receiver {
             self.hint = self.hint.max(Some(at));
             return;
         }
-        self.sighted(at, end, pass, now, link);
+        self.record_arrival(at, end, pass, now, link);
         match self.held.hold(at, phits) {
             Held::Stored => link.counters.rx_held_frames += 1,
             Held::Full => link.counters.rx_hold_overflows += 1,
@@ -229,7 +229,14 @@ impl Receiver {
     /// The pass identifies a copy (as TCP's timestamps do in RFC 3522). If the late frame arrived
     /// before any frame of a newer pass, waiting would have been quicker than requesting, and the
     /// hold grows at once; a later one does not justify so long a hold.
-    fn sighted(&mut self, start: Position, end: Position, pass: u16, now: Time, link: &mut Common) {
+    fn record_arrival(
+        &mut self,
+        start: Position,
+        end: Position,
+        pass: u16,
+        now: Time,
+        link: &mut Common,
+    ) {
         if let Some(declared) = self.declared
             && start <= declared.at
             && declared.at < end

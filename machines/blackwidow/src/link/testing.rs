@@ -269,7 +269,7 @@ impl Link for Yarc {
     }
 
     fn soft_error_next(lcb: &mut Lcb) {
-        lcb.suffer(lcb.common().now, LinkFault::SoftError);
+        lcb.apply_fault(lcb.common().now, LinkFault::SoftError);
     }
 
     fn frame_bytes() -> BoxedStrategy<usize> {

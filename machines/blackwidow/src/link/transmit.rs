@@ -226,7 +226,7 @@ impl Transmitter {
             }
         }
         if done.packets > 0 || freed > 0 {
-            link.out.paid(self.buffer.awaits(), now);
+            link.out.acknowledged(self.buffer.awaits(), now);
         }
         if word.status == LinkStatus::RetryRequest {
             self.retry_requested(now, link);

@@ -81,7 +81,7 @@ fn every_size_and_alignment_goes_there_and_back() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_refused_at_once() {
+fn invalid_requests_are_refused_at_once() {
     let mut pair = Pair::new(1);
     let now = pair.now;
     let (nic, long) = (&mut pair.nics[0], [1; 300]);
@@ -200,7 +200,7 @@ fn a_time_out_is_reported_and_a_late_response_completes_nothing() {
 }
 
 #[test]
-fn the_driver_is_told_when_a_request_will_time_out() {
+fn the_next_deadline_includes_request_timeouts() {
     let mut pair = Pair::new(1);
     pair.run(Duration::from_ms(5));
     let posted = pair.now;
@@ -219,7 +219,7 @@ fn a_soft_error_is_discarded_at_the_destination_and_times_out() {
     let mut pair = Pair::new(1);
     let now = pair.now;
     let lcb = pair.nics[0].end_mut(0).unwrap();
-    assert!(lcb.suffer(now, LinkFault::SoftError));
+    assert!(lcb.apply_fault(now, LinkFault::SoftError));
     let lost = pair.nics[0].write(pair.now, B, 0, &[9; 8]).unwrap();
     let next = pair.nics[0].write(pair.now, B, 64, &[8; 8]).unwrap();
     settle(&mut pair);

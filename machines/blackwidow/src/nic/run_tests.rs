@@ -190,7 +190,7 @@ fn both_directions_under_loss_are_exact() {
 }
 
 #[test]
-fn a_duration_ends_the_run_and_the_driver_is_told_when() {
+fn a_duration_ends_the_run_and_sets_the_deadline() {
     let mut pair = Pair::new(1);
     let spec = TrafficSpec {
         count: 0,

@@ -238,7 +238,7 @@ mod tests {
 
     /// A model that differs only in the paths of a transfer is detected.
     #[test]
-    fn another_set_of_paths_is_told() {
+    fn another_set_of_paths_is_outside() {
         let mut seen = seen(FEW);
         for (line, seen) in LINES.iter().zip(&mut seen) {
             let networks = Networks::new(line);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_run_is_not_within() {
+    fn rows_that_were_not_run_are_not_within() {
         assert!(!table(&[Seen::default(); LINES.len()]).within());
     }
 }

@@ -407,7 +407,7 @@ mod tests {
     /// Canary: simulates a network other than the one whose routers were counted, with links one
     /// cycle longer than stated.
     #[test]
-    fn other_routers_and_links_are_told() {
+    fn other_routers_and_links_are_outside() {
         let network = clos_of_radix_64(576);
         let options = BlackWidowOptions::default();
         let routers = routers_in_clos(&network, FEW, &mut Rng::new(1, 1));
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn another_torus_is_told() {
+    fn another_torus_is_outside() {
         let mut asked = short();
         asked.torus[0] = [4, 4, 36];
         let told = outside(&asked);

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_sends_once_and_receives_once() {
+    fn each_processor_sends_and_receives_once() {
         let mut rng = Rng::new(1, 2);
         for members in [2, 3, 64, 1000] {
             let mut permutation = Permutation::new(members);

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn other_technology_is_told() {
+    fn other_technology_is_outside() {
         // The actual router (BlackWidow sec. 3) instead of the estimate; B of one direction; a
         // smaller N.
         let wrong = [

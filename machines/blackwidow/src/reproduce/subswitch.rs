@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_meets_nobody_uses_every_cycle() {
+    fn straight_traffic_uses_every_cycle() {
         for degree in [1, 2, 8, 9, 64] {
             assert!(
                 (throughput(degree, OutputChoice::Straight) - 1.0).abs() < 1e-9,

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn other_traffic_is_told() {
+    fn other_traffic_is_outside() {
         for wrong in [
             with(13, 13, OutputChoice::Straight),
             with(13, 13, OutputChoice::OneOutput),

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_is_open_from_the_first_free_place_on() {
+    fn a_column_is_open_from_the_first_free_slot_on() {
         for credits in 0..=ROW_BUFFER_PHITS {
             let mut row = [0, 16, 1, 0, 8, 0, 16, 0];
             row[5] = credits;

@@ -290,9 +290,9 @@ impl Core {
             for &wake in &due {
                 match wake {
                     Wake::RowReader(id) => self.request_output(id),
-                    Wake::RowWriter(id) => self.row_place_freed(id),
+                    Wake::RowWriter(id) => self.row_slot_freed(id),
                     Wake::ColumnReader(id) => self.columns.arrived(id),
-                    Wake::ColumnWriter(id) => self.column_place_freed(id),
+                    Wake::ColumnWriter(id) => self.column_slot_freed(id),
                 }
             }
             self.calendar.recycle(now, due);

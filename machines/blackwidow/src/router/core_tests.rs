@@ -221,7 +221,7 @@ fn an_output_virtual_channel_stays_with_its_packet() {
 }
 
 #[test]
-fn hashed_requests_keep_their_way_and_spread() {
+fn hashed_requests_keep_their_path_and_spread() {
     let (mut core, mut bench) = (Core::new(up_chip()), Bench::default());
     let hashed = Head {
         hashed: true,

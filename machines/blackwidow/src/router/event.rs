@@ -2,7 +2,7 @@
 
 use phitwire_framing::yarc::packet::Vc;
 
-use phitwire::kit::events::{Interrupt, Interrupts, Wait};
+use phitwire::kit::events::{Interrupt, Interrupts, QueueRule};
 use phitwire::link::LinkEvent;
 use phitwire::node::PortId;
 
@@ -55,13 +55,13 @@ pub enum RouterEvent {
 pub(super) type EventQueue = Interrupts<RouterEvent>;
 
 impl Interrupt for RouterEvent {
-    fn wait(&self) -> Wait {
+    fn queue_rule(&self) -> QueueRule {
         match self {
-            Self::Unroutable { port, .. } => Wait::First(0, *port),
-            Self::UpDownViolation { port, .. } => Wait::First(1, *port),
-            Self::VirtualRouterViolation { port, .. } => Wait::First(2, *port),
-            Self::RegisterWritten { .. } => Wait::Each,
-            _ => Wait::Last,
+            Self::Unroutable { port, .. } => QueueRule::First(0, *port),
+            Self::UpDownViolation { port, .. } => QueueRule::First(1, *port),
+            Self::VirtualRouterViolation { port, .. } => QueueRule::First(2, *port),
+            Self::RegisterWritten { .. } => QueueRule::Each,
+            _ => QueueRule::Last,
         }
     }
 }

@@ -166,7 +166,7 @@ impl Inputs {
 impl Core {
     /// Handles the report of a free slot in a row buffer at the input tile.
     #[inline]
-    pub(super) fn row_place_freed(&mut self, id: RowBufferId) {
+    pub(super) fn row_slot_freed(&mut self, id: RowBufferId) {
         let (port, vc) = (id.tile(), id.vc());
         if self.inputs.vcs[port * 2 + vc].waits_for >> id.column() & 1 != 0 && self.has_room(id, 0)
         {
@@ -241,7 +241,7 @@ impl Core {
         }
         if flow < COLUMNS {
             let Some(phit) = self.pop(port, vc, io) else {
-                return self.ran_dry(port, vc);
+                return self.on_underrun(port, vc);
             };
             let mut slot = to_slot(phit);
             if phit.is_head() {
@@ -266,7 +266,7 @@ impl Core {
     /// Handles a queue that holds less than was announced, because the link withdrew a rejected
     /// packet.
     #[cold]
-    fn ran_dry(&mut self, port: usize, vc: usize) {
+    fn on_underrun(&mut self, port: usize, vc: usize) {
         self.inputs.vcs[port * 2 + vc].visible = 0;
         self.inputs.sleep(port, vc);
     }
@@ -303,7 +303,7 @@ impl Core {
     #[inline]
     fn begin_packet<P: Ports>(&mut self, port: usize, vc: usize, io: &mut P) {
         let Some(head) = io.front(port, vc) else {
-            return self.ran_dry(port, vc);
+            return self.on_underrun(port, vc);
         };
         if !head.is_head() {
             self.counters.headless_packets += 1;
@@ -374,7 +374,7 @@ impl Core {
             return self.wait_for(port, vc, column);
         }
         let Some(phit) = self.pop(port, vc, io) else {
-            return self.ran_dry(port, vc);
+            return self.on_underrun(port, vc);
         };
         if adaptive {
             self.inputs.column_turn[port].grant(column);
@@ -419,7 +419,7 @@ impl Core {
             return self.inputs.sleep(port, vc);
         }
         let Some(phit) = self.pop(port, vc, io) else {
-            return self.ran_dry(port, vc);
+            return self.on_underrun(port, vc);
         };
         self.inputs.vcs[port * 2 + vc].flow = flow;
         self.after_pop(port, vc, phit);

@@ -6,7 +6,7 @@ use crate::router::harness::{Bench, cut, head, packet, up_chip};
 /// BlackWidow sec. 5.1 and 7.8.3: the column is chosen by available space, so a head that found no
 /// column with space takes the first one that gets some.
 #[test]
-fn an_adaptive_head_takes_whichever_column_frees_a_place() {
+fn an_adaptive_head_takes_the_first_column_with_a_free_slot() {
     const COLUMN: u64 = 0x0101_0101_0101_0101;
     let adaptive = Head {
         adaptive: true,

@@ -300,7 +300,7 @@ fn a_peer_that_takes_nothing_runs_into_forward_progress() {
 /// A frame ends the packet at the front with `transmit_error`, which removes it, and brings a
 /// shorter one for another column.
 #[test]
-fn a_packet_that_takes_the_place_of_a_removed_one_is_routed_anew() {
+fn a_packet_in_the_slot_of_a_removed_one_is_routed_again() {
     let mut net = free_running(&[0, 1, 2]);
     net.ends[1].stuck = true;
     // Two packets of 13 phits fill the row buffer and the column buffer; none waits behind them.

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_nothing_else_changes() {
+    fn written_registers_are_read_back_and_no_other_changes() {
         let mut core = core();
         let before: Vec<_> = (0..=u16::MAX).map(|a| core.read_register(a)).collect();
         let values = [

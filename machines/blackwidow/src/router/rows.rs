@@ -154,7 +154,7 @@ impl Core {
 
     /// Handles the report of a free slot in a column buffer at the subswitch.
     #[inline]
-    pub(super) fn column_place_freed(&mut self, id: ColumnBufferId) {
+    pub(super) fn column_slot_freed(&mut self, id: ColumnBufferId) {
         if !self.column_has_room(id, 0) {
             return;
         }

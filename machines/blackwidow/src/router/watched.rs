@@ -11,7 +11,7 @@ use super::pipeline::{COLUMN_CYCLES, ColumnBufferId, INPUT_CYCLES, ROW_CYCLES, R
 use crate::route::adaptive::{COLUMN_BUFFER_PHITS, ROW_BUFFER_PHITS};
 use crate::route::decision::{Explanation, RouteRequest};
 use crate::route::{Decision, Refusal};
-use phitwire::trace::{Candidate, Choice, Opening, Place, Stage, Watch};
+use phitwire::trace::{Candidate, Choice, Opening, QueueId, Stage, Watch};
 
 /// From the input queue to the row-bus grant.
 const INPUT: Stage = stage("input queue", INPUT_CYCLES);
@@ -25,12 +25,12 @@ const fn stage(name: &'static str, cycles: u64) -> Stage {
 }
 
 // A trace position consists of a kind and the number of the queue or buffer.
-const INPUT_PLACE: Place = 0;
-const ROW_PLACE: Place = 1 << 16;
-const COLUMN_PLACE: Place = 2 << 16;
+const INPUT_PLACE: QueueId = 0;
+const ROW_PLACE: QueueId = 1 << 16;
+const COLUMN_PLACE: QueueId = 2 << 16;
 
-const fn input_place(port: usize, vc: usize) -> Place {
-    INPUT_PLACE + (port * 2 + vc) as Place
+const fn input_queue(port: usize, vc: usize) -> QueueId {
+    INPUT_PLACE + (port * 2 + vc) as QueueId
 }
 
 /// Bits of the transaction id in the third and fourth phit of a request.
@@ -74,7 +74,7 @@ impl Core {
     #[cold]
     pub(super) fn watch_arrival(&mut self, cycle: u64, port: usize, vc: usize, phits: u32) {
         if let Some(watch) = &mut self.watch {
-            watch.arrived(input_place(port, vc), cycle, phits);
+            watch.arrived(input_queue(port, vc), cycle, phits);
         }
     }
 
@@ -105,7 +105,7 @@ impl Core {
         if !is_of(watch, head) {
             return;
         }
-        let (place, key, response) = (input_place(port, vc), u64::from(head), vc == 1);
+        let (place, key, response) = (input_queue(port, vc), u64::from(head), vc == 1);
         if !watch.follows(place, key) {
             let seen_by = self.cycle.saturating_sub(INPUT_CYCLES);
             watch.open(Opening {
@@ -182,7 +182,7 @@ impl Core {
     ) {
         if let Some(watch) = &mut self.watch {
             let choice = among("column", (credits, ROW_BUFFER_PHITS), open, column);
-            watch.decided(input_place(port, vc), head.content().into(), choice);
+            watch.decided(input_queue(port, vc), head.content().into(), choice);
         }
     }
 
@@ -190,7 +190,7 @@ impl Core {
     #[cold]
     pub(super) fn watch_row(&mut self, (port, vc): (usize, usize), head: Phit, id: RowBufferId) {
         if let Some(watch) = &mut self.watch {
-            let places = (input_place(port, vc), ROW_PLACE + id.index() as Place);
+            let places = (input_queue(port, vc), ROW_PLACE + id.index() as QueueId);
             watch.step(places, head.content().into(), INPUT, self.cycle);
         }
     }
@@ -200,7 +200,7 @@ impl Core {
     pub(super) fn watch_rows(&mut self, id: RowBufferId, slot: Slot, of: ([u8; 8], u8), row: u8) {
         if let Some(watch) = &mut self.watch {
             let choice = among("row", (of.0, COLUMN_BUFFER_PHITS), of.1, row);
-            watch.decided(ROW_PLACE + id.index() as Place, key(slot), choice);
+            watch.decided(ROW_PLACE + id.index() as QueueId, key(slot), choice);
         }
     }
 
@@ -214,7 +214,7 @@ impl Core {
         discarded: Option<&'static str>,
     ) {
         if let Some(watch) = &mut self.watch {
-            let place = COLUMN_PLACE + from.index() as Place;
+            let place = COLUMN_PLACE + from.index() as QueueId;
             match discarded {
                 Some(why) => watch.discarded(place, key(slot), why),
                 None => watch.left(
@@ -237,8 +237,8 @@ pub(super) fn watch_switch(
     (from, to): (RowBufferId, ColumnBufferId),
     slot: Slot,
 ) {
-    let from = ROW_PLACE + from.index() as Place;
-    let to = COLUMN_PLACE + to.index() as Place;
+    let from = ROW_PLACE + from.index() as QueueId;
+    let to = COLUMN_PLACE + to.index() as QueueId;
     watch.step((from, to), key(slot), ROW, cycle);
 }
 

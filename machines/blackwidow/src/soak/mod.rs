@@ -10,7 +10,7 @@ use phitwire::net::{Clock, Profile};
 use phitwire::nic::{Operation, TrafficPattern, TrafficSpec};
 use phitwire::rng::Rng;
 use phitwire::sim::LinkSpec;
-use phitwire::sim::soak::random::{Beside, netem, pick, up_to};
+use phitwire::sim::soak::random::{LateConditions, netem, pick, up_to};
 use phitwire::sim::soak::{Case, Family, Harm, Hooks, Late, RUNS, Soaked};
 use phitwire::time::Duration;
 
@@ -138,8 +138,8 @@ impl Soaked for BlackWidow {
     fn case(seed: u64, how: Late) -> Case<Self> {
         let mut rng = Rng::new(seed, STREAM);
         let mut late_rng = Rng::new(seed, LATE_STREAM);
-        let beside = Beside::random(how, &mut late_rng);
-        let (spec, topology) = spec(&mut rng, beside.lane_threshold());
+        let conditions = LateConditions::random(how, &mut late_rng);
+        let (spec, topology) = spec(&mut rng, conditions.lane_threshold());
         // Times scale with the round trip: 25 ns of cable, or microseconds between processes.
         let is_paced = spec.settings.profile == Profile::Paper;
         let (unit_us, latency) = if is_paced {
@@ -182,7 +182,7 @@ impl Soaked for BlackWidow {
             harms,
             hooks: Hooks::default(),
         };
-        case.with((how, beside), &mut late_rng, unit, longest)
+        case.with((how, conditions), &mut late_rng, unit, longest)
     }
 }
 

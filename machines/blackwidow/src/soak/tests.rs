@@ -19,13 +19,13 @@ fn every_kind_of_harm_and_network_comes_up() {
 }
 
 #[test]
-fn what_is_on_its_way_is_not_at_rest() {
+fn packets_in_flight_are_not_at_rest() {
     // Canaries of the network's own checks. The case is paced like the chip, since free-running
     // routers hold a phit only for an instant.
     let is_paced =
         |case: &Case<BlackWidow>| case.spec.settings.profile == phitwire::net::Profile::Paper;
     let case = (1..).map(Case::random).find(is_paced);
-    let found = found_on_the_way(&case.unwrap(), 2_000, Duration::from_ns(100));
+    let found = found_during_the_run(&case.unwrap(), 2_000, Duration::from_ns(100));
     let any = |wanted: fn(&Violation) -> bool| found.iter().any(wanted);
     assert!(any(|v| matches!(v, Violation::Inside { .. })));
     assert!(any(|v| matches!(v, Violation::Outstanding { .. })));

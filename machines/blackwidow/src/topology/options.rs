@@ -2,7 +2,7 @@
 
 use super::generate::{BlackWidowSpec, Rank, Taper};
 use super::model::{ClosSettings, parse_rate};
-use phitwire::catalogue::{Generator, Given, Kind, OptionSpec, Outline, common, readable};
+use phitwire::catalogue::{Generator, Kind, OptionSpec, OptionValues, Outline, common, readable};
 use phitwire::net::{Generated, MAX_METRES};
 
 /// Generates folded Clos networks from options.
@@ -112,7 +112,7 @@ const fn number(name: &'static str, value_name: &'static str, help: &'static str
 }
 
 /// Candidate networks of the outline's size, for every rank, radix and number of uplinks.
-fn sizes(outline: &Outline) -> Vec<Given> {
+fn sizes(outline: &Outline) -> Vec<OptionValues> {
     let subtree = outline.nics_of_router;
     if !(1..=32).contains(&subtree) || !(1..=4).contains(&outline.nic_links) {
         return Vec::new();
@@ -130,7 +130,7 @@ fn sizes(outline: &Outline) -> Vec<Given> {
             ];
             for uplinks in uplinks.into_iter().filter(|uplinks| *uplinks != Some(0)) {
                 for rank in ranks {
-                    let mut given = Given::of([
+                    let mut given = OptionValues::of([
                         ("processors", outline.nics.to_string()),
                         ("rank", rank.to_owned()),
                     ]);
@@ -156,7 +156,7 @@ fn sizes(outline: &Outline) -> Vec<Given> {
     all
 }
 
-fn generate(given: &Given) -> Generated {
+fn generate(given: &OptionValues) -> Generated {
     let spec = spec(given)?;
     match spec.generate() {
         Ok(network) => Ok(Box::new(network)),
@@ -164,7 +164,7 @@ fn generate(given: &Given) -> Generated {
     }
 }
 
-fn spec(given: &Given) -> Result<BlackWidowSpec, String> {
+fn spec(given: &OptionValues) -> Result<BlackWidowSpec, String> {
     let usual = BlackWidowSpec::default();
     let (name, mut settings): (String, ClosSettings) = common(given)?;
     if let Some(threshold) = given.get("lane-retry-threshold")? {
@@ -201,9 +201,9 @@ mod tests {
     use phitwire::net::{Clock, Profile};
 
     /// Parses options from a line; several values of an option are separated by commas.
-    fn given(line: &str) -> Given {
+    fn given(line: &str) -> OptionValues {
         let words: Vec<&str> = line.split(' ').collect();
-        let mut given = Given::default();
+        let mut given = OptionValues::default();
         for pair in words.chunks(2) {
             let all = OPTIONS.iter().chain(&phitwire::catalogue::COMMON_OPTIONS);
             let option = all.into_iter().find(|option| pair[0] == option.name);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_to_be_the_default_is() {
+    fn documented_defaults_are_the_defaults() {
         let said = "subtree 32 slices 1 virtual-radix 32 parallel 1 rate 6.25 \
                     lane-retry-threshold 0";
         let words: Vec<&str> = said.split(' ').collect();
@@ -262,6 +262,6 @@ mod tests {
             );
         }
         let same = format!("{:?}", spec(&given(said)));
-        assert_eq!(format!("{:?}", spec(&Given::default())), same);
+        assert_eq!(format!("{:?}", spec(&OptionValues::default())), same);
     }
 }

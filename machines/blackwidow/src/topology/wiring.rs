@@ -2,7 +2,7 @@
 
 use super::model::{FoldedClos, MAX_SLICES, VirtualRouter};
 use crate::route::registers::{PORTS, PortKind};
-use phitwire::net::{End, Joined, NodeRef, PortIndex, PortSet};
+use phitwire::net::{End, NodeRef, PortIndex, PortLink, PortSet};
 
 const NONE: u32 = u32::MAX;
 
@@ -56,7 +56,7 @@ impl ClosWiring {
                     NodeRef::Chip(_) => wiring.router_at(other).is_some(),
                 };
                 if leads || matches!(end.node, NodeRef::Processor(_)) {
-                    let joined = Joined { link, other, kind };
+                    let joined = PortLink { link, other, kind };
                     wiring.ports.claim(end, joined);
                 }
             }

@@ -122,7 +122,7 @@ pub struct BarrierRouter {
     /// Units whose eureka was passed to the parent or, at the root, detected in this round.
     eureka_passed: u32,
     /// Units whose children were notified of a eureka in this round.
-    eureka_told: u32,
+    eureka_sent: u32,
     pending: [Pending; Port::COUNT],
     waiting: PortSet,
     counters: BarrierCounters,
@@ -153,7 +153,7 @@ impl BarrierRouter {
             self.settle(port);
         }
         self.eureka_passed &= !unit.bit();
-        self.eureka_told &= !unit.bit();
+        self.eureka_sent &= !unit.bit();
         self.registers[unit.index()] = register;
         self.registers[unit.index()].restart();
         idle
@@ -161,7 +161,7 @@ impl BarrierRouter {
 
     /// Whether the unit is between rounds: no child has signalled, and no message waits.
     pub fn is_idle(&self, unit: UnitNumber) -> bool {
-        let eureka = (self.eureka_passed | self.eureka_told) & unit.bit() != 0;
+        let eureka = (self.eureka_passed | self.eureka_sent) & unit.bit() != 0;
         let signalled = !self.register(unit).signalled().is_empty();
         !eureka && !signalled && self.pending.iter().all(|port| port.len(unit) == 0)
     }
@@ -257,7 +257,7 @@ impl BarrierRouter {
         if register.signalled().contains(from) || self.pending[from.index()].has_barrier(unit) {
             return Err(Ignored::EurekaLate);
         }
-        if (self.eureka_passed | self.eureka_told) & unit.bit() != 0 {
+        if (self.eureka_passed | self.eureka_sent) & unit.bit() != 0 {
             return Err(Ignored::EurekaRepeated);
         }
         self.counters.eurekas += 1;
@@ -281,7 +281,7 @@ impl BarrierRouter {
 
     fn on_eureka_done(&mut self, from: Port, unit: UnitNumber) -> Result<(), Ignored> {
         self.check_parent(from, unit)?;
-        if self.eureka_told & unit.bit() != 0 {
+        if self.eureka_sent & unit.bit() != 0 {
             return Err(Ignored::EurekaDoneRepeated);
         }
         self.eureka_done(unit);
@@ -293,17 +293,17 @@ impl BarrierRouter {
         self.counters.barriers_done += 1;
         self.registers[unit.index()].restart();
         self.eureka_passed &= !unit.bit();
-        self.eureka_told &= !unit.bit();
-        self.tell_children(unit, Signal::Barrier);
+        self.eureka_sent &= !unit.bit();
+        self.notify_children(unit, Signal::Barrier);
     }
 
     fn eureka_done(&mut self, unit: UnitNumber) {
         self.counters.eurekas_done += 1;
-        self.eureka_told |= unit.bit();
-        self.tell_children(unit, Signal::Eureka);
+        self.eureka_sent |= unit.bit();
+        self.notify_children(unit, Signal::Eureka);
     }
 
-    fn tell_children(&mut self, unit: UnitNumber, signal: Signal) {
+    fn notify_children(&mut self, unit: UnitNumber, signal: Signal) {
         for child in self.register(unit).children().iter() {
             self.send(child, unit, signal);
         }

@@ -70,7 +70,7 @@ pub struct BarrierUnit {
     /// Whether an arrival waits for the router.
     arrival_waits: bool,
     /// Whether the network reported a eureka since the last barrier.
-    told: bool,
+    eureka_notified: bool,
     barriers: u64,
     eurekas: u64,
 }
@@ -155,15 +155,15 @@ impl BarrierUnit {
                     return Notified::Unexpected;
                 }
                 self.state = State::Bar;
-                self.told = false;
+                self.eureka_notified = false;
                 self.barriers += 1;
                 Notified::BarrierDone
             }
             Kind::EurekaDone => {
-                if self.told {
+                if self.eureka_notified {
                     return Notified::Unexpected;
                 }
-                self.told = true;
+                self.eureka_notified = true;
                 self.eurekas += 1;
                 if !matches!(self.state, State::Bar) {
                     return Notified::EurekaKnown;
@@ -181,7 +181,7 @@ impl BarrierUnit {
         self.state = State::Bar;
         self.eureka_waits = false;
         self.arrival_waits = false;
-        self.told = false;
+        self.eureka_notified = false;
     }
 }
 
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_is_told_of_its_own_eureka() {
+    fn a_processor_is_notified_of_its_own_eureka() {
         let mut unit = in_state(State::Bar);
         unit.operate(Operation::Eur).expect("from S_BAR");
         assert_eq!(unit.notify(Kind::EurekaDone), Notified::EurekaKnown);

@@ -6,9 +6,9 @@
 //! links count like any other. Above the bound, sources whose packets avoid the most loaded links
 //! may still send more, so the average throughput may exceed the bound.
 
-use super::build::{Of, destinations};
+use super::build::{SimulatedTorus, destinations};
 use super::{T3e, T3eOptions};
-use crate::route::division::{Division, Ways};
+use crate::route::division::{Division, RoutedMachine};
 use crate::route::load::Flow;
 use crate::topology::Torus;
 use phitwire::sim::direct::config::{Config, ConfigError};
@@ -62,9 +62,9 @@ pub(super) fn bound(
     options: &T3eOptions,
 ) -> Result<Option<f64>, ConfigError> {
     config.validate(T3e::MAX_MESSAGE_BYTES)?;
-    let Of(torus, _) = Of::new(topology, options);
+    let SimulatedTorus(torus, _) = SimulatedTorus::new(topology, options);
     let routes = torus.routes().map_err(|_| ConfigError::Topology)?;
-    let ways = Ways {
+    let routed = RoutedMachine {
         shape: torus.shape(),
         broken: &routes.broken,
         registers: &routes.registers,
@@ -76,9 +76,9 @@ pub(super) fn bound(
         message,
     } = flows(&torus, config, options)?;
     let fullest = match torus.is_adaptive() {
-        false => ways.fixed(&between).map(|loads| loads.most()),
+        false => routed.fixed(&between).map(|loads| loads.most()),
         true if !torus.shape().partial().is_empty() => return Ok(None),
-        true => ways.divide(&between).map(|Division { least, .. }| least),
+        true => routed.divide(&between).map(|Division { least, .. }| least),
     };
     let fullest = fullest.map_err(|_| ConfigError::Topology)?.max(own);
     Ok(Some((message / fullest).min(1.0)))
@@ -188,7 +188,7 @@ mod tests {
     fn no_division_is_better_than_the_bound() {
         let torus = torus("4x4x4");
         let routes = torus.routes().unwrap();
-        let ways = Ways {
+        let routed = RoutedMachine {
             shape: torus.shape(),
             broken: &routes.broken,
             registers: &routes.registers,
@@ -201,10 +201,10 @@ mod tests {
             "uniform",
         ] {
             let flows = flows(&torus, &config(pattern), &T3eOptions::default()).unwrap();
-            let Division { least, found } = ways.divide(&flows.between).unwrap();
+            let Division { least, found } = routed.divide(&flows.between).unwrap();
             assert!(least <= found * (1.0 + 1e-9), "{pattern}: {least} {found}");
             assert!(found <= 1.06 * least, "{pattern}: {least} {found}");
-            let fixed = ways.fixed(&flows.between).unwrap().most();
+            let fixed = routed.fixed(&flows.between).unwrap().most();
             assert_eq!(
                 found < 0.95 * fixed,
                 pattern != "uniform",
@@ -213,7 +213,7 @@ mod tests {
         }
         // The best division between two nodes mirrored at the diagonal is half and half.
         let flows = flows(&torus, &config("grid-transpose"), &T3eOptions::default()).unwrap();
-        let Division { least, found } = ways.divide(&flows.between).unwrap();
+        let Division { least, found } = routed.divide(&flows.between).unwrap();
         assert!(least > 4.9 && found < 5.1, "{least} {found}");
     }
 

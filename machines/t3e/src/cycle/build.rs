@@ -14,7 +14,7 @@ use phitwire::sim::direct::encoded::build as encoded;
 use phitwire::sim::direct::encoded::network::places;
 use phitwire::sim::direct::model::{CycleModel as _, Partitioned, PortUse};
 use phitwire::sim::direct::pattern::{Destinations, Population};
-use phitwire::sim::direct::places::{Places, kinds};
+use phitwire::sim::direct::placement::{Placement, kinds};
 use phitwire::sim::direct::source::{Births, HELD_BACK, Source};
 use phitwire::sim::direct::{DirectPart, EncodedPart};
 use phitwire::time::Time;
@@ -22,9 +22,9 @@ use phitwire::time::Time;
 type Shared = phitwire::sim::direct::shared::Shared<T3e>;
 
 /// The simulated torus (the description with the options applied), and the grain of its routers.
-pub(super) struct Of(pub(super) Torus, pub(super) Grain);
+pub(super) struct SimulatedTorus(pub(super) Torus, pub(super) Grain);
 
-impl Of {
+impl SimulatedTorus {
     pub(super) fn new(topology: &Torus, options: &T3eOptions) -> Self {
         let torus = topology.choosing(options.adaptive, options.channels);
         Self(torus, options.grain)
@@ -47,7 +47,7 @@ pub(super) fn cycles(topology: &Torus, link: usize) -> u32 {
     }
 }
 
-impl DirectLinks<T3e> for Of {
+impl DirectLinks<T3e> for SimulatedTorus {
     fn cycles(&self, link: usize) -> Result<u32, ConfigError> {
         Ok(cycles(&self.0, link))
     }
@@ -57,7 +57,7 @@ impl DirectLinks<T3e> for Of {
     }
 }
 
-impl encoded::Nodes<T3e> for Of {
+impl encoded::Nodes<T3e> for SimulatedTorus {
     fn router(&self, chip: u32, runtime: &Runtime) -> Result<Option<T3eRouter>, PlanError> {
         let config = self.0.router(chip, runtime)?;
         Ok(Some(T3eRouter::new(config, Time::ZERO)))
@@ -87,7 +87,7 @@ pub(super) fn direct(
         let why = "--grain packet: ideal links move single flits; add --links encoded";
         return Err(ConfigError::Refused(why.to_owned()));
     }
-    let of = Of::new(topology, options);
+    let of = SimulatedTorus::new(topology, options);
     let places = places(&of.0, partitions)?;
     let shared = shared(&of.0, (config, options))?;
     let registers = of.0.registers().map_err(|_| ConfigError::Topology)?;
@@ -118,7 +118,7 @@ pub(super) fn encoded(
     partitions: usize,
 ) -> Result<Partitioned<EncodedPart<T3e>>, ConfigError> {
     config.validate(T3e::MAX_MESSAGE_BYTES)?;
-    let of = Of::new(topology, options);
+    let of = SimulatedTorus::new(topology, options);
     let places = places(&of.0, partitions)?;
     let shared = shared(&of.0, (config, options))?;
     let terminals = terminals(&of.0, &places, (config.seed, HELD_BACK), &shared);
@@ -201,7 +201,7 @@ pub(super) fn place(topology: &Torus, node: u32) -> Option<u64> {
 /// participating processor are silent.
 fn terminals(
     topology: &Torus,
-    places: &Places,
+    places: &Placement,
     (seed, begin): (u64, u64),
     shared: &Shared,
 ) -> Vec<Vec<Terminal>> {

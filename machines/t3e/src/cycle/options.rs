@@ -7,7 +7,7 @@ use super::T3e;
 use super::packet::Operation;
 use crate::pe::E_REGISTERS;
 use crate::topology::Channels;
-use phitwire::catalogue::{ChoiceError, Given, Kind, OptionSpec, Simulated};
+use phitwire::catalogue::{ChoiceError, Kind, OptionSpec, OptionValues, Simulated};
 use phitwire::chip::Grain;
 use phitwire::sim::direct::Chosen;
 use phitwire::sim::direct::config::{ConfigError, Traffic};
@@ -167,7 +167,7 @@ impl Simulated for T3e {
         ),
     ];
 
-    fn choose(given: &Given) -> Result<Vec<Chosen<Self>>, ChoiceError> {
+    fn choose(given: &OptionValues) -> Result<Vec<Chosen<Self>>, ChoiceError> {
         let operation = match given.get::<String>("operation")?.as_deref() {
             Some("get") => Operation::Get,
             _ => Operation::Put,

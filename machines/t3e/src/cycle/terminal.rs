@@ -124,11 +124,11 @@ impl Terminal {
             let overtaken = seen.is_overtaken(from.into(), message.birth as u32, u32::MAX);
             shared.tally.overtaken += u64::from(overtaken);
         }
-        if let Some(witness) = &mut shared.witness {
+        if let Some(message_trace) = &mut shared.message_trace {
             match command.is_response() {
-                true => witness.answered(self.processor.into(), message.birth, now),
+                true => message_trace.answered(self.processor.into(), message.birth, now),
                 false => {
-                    witness.arrived(from.into(), self.processor.into(), message.birth, now);
+                    message_trace.arrived(from.into(), self.processor.into(), message.birth, now);
                 }
             }
         }
@@ -311,10 +311,10 @@ impl model::Terminal<T3e> for Terminal {
         };
         let [command, _] = shared.format.commands();
         shared.request_sent(message.key(command), head.birth);
-        if let Some(witness) = &mut shared.witness {
+        if let Some(message_trace) = &mut shared.message_trace {
             let ends = (self.common.number, to.into());
             let identity = u64::from(message.name) & ((1 << Name::ID_BITS) - 1);
-            witness.sent(ends, head.birth, || [identity; 2]);
+            message_trace.sent(ends, head.birth, || [identity; 2]);
         }
         message.request(command, self.processor, shared.format.ordered)
     }

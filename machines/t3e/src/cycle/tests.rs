@@ -526,7 +526,7 @@ mod canaries {
     }
 
     #[test]
-    fn flits_without_a_place_are_counted() {
+    fn flits_without_a_slot_are_counted() {
         let violations = spoiled(DETERMINISTIC, |part| {
             for router in &mut part.routers {
                 for port in 0..PROCESSOR {
@@ -603,7 +603,7 @@ mod canaries {
 
     /// Canary of the check that encoded links are idle.
     #[test]
-    fn what_is_on_its_way_over_encoded_links_is_not_at_rest() {
+    fn packets_in_flight_over_encoded_links_are_not_at_rest() {
         let topology = torus("2x2x1");
         let config = config("uniform", 500_000);
         let mut simulation: Simulation<T3e> =

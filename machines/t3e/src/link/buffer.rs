@@ -14,7 +14,7 @@ const _: () = assert!((Depths::LIVE.adaptive as u32 + 1) * MAX_PACKET_FLITS as u
 
 /// The packet being received on a virtual channel.
 #[derive(Clone, Copy, Debug, Default)]
-struct Coming {
+struct PartialPacket {
     /// Missing flits.
     flits: u8,
     /// Check of the words so far.
@@ -31,7 +31,7 @@ pub struct FlitBuffer {
     rings: Rings,
     /// Flits of each channel outside the slots known to the peer.
     excess: [u16; VCS],
-    coming: [Coming; VCS],
+    coming: [PartialPacket; VCS],
     /// Whether packets end here and are corrected.
     corrects: bool,
     /// Channels whose last header had a wrong bit, one bit each.
@@ -76,7 +76,7 @@ impl FlitBuffer {
         if flit.control.is_head() && self.coming[vc].flits > 0 {
             made_up = self.give_up(vc);
         }
-        if !self.queues.has_place(vc, self.excess[vc]) {
+        if !self.queues.has_slot(vc, self.excess[vc]) {
             // Return no credit: the flit had no slot to free.
             self.counters.rx_overflows += 1;
             return (made_up, false);
@@ -147,7 +147,7 @@ impl FlitBuffer {
                 self.counters.rx_header_errors += wrong;
                 self.doubtful = self.doubtful & !(1 << vc) | (wrong as u8) << vc;
                 self.counters.rx_corrected_packets += wrong * u64::from(self.corrects);
-                self.coming[vc] = Coming {
+                self.coming[vc] = PartialPacket {
                     flits: header.command.flits() as u8 - 1,
                     check: DataCheck::default(),
                     carried: header.data_check,
@@ -265,7 +265,7 @@ impl FlitBuffer {
 
     /// Starts a session that grants the peer the free slots. Flits beyond the capacity return no
     /// credits.
-    pub fn promise(&mut self) -> [u32; VCS] {
+    pub fn grant(&mut self) -> [u32; VCS] {
         self.excess = core::array::from_fn(|vc| self.queues.excess(vc));
         self.free()
     }
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_made_up_and_beyond_repair() {
+    fn cut_packets_are_completed_with_an_uncorrectable_check() {
         for command in [Command::Get8Data, Command::Done, Command::Get1Data] {
             let whole = packet(command);
             for cut in 1..whole.flits().len() {
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_promised_finds_no_place() {
+    fn flits_beyond_the_grant_find_no_slot() {
         let mut buffer = FlitBuffer::new(Depths::PAPER);
         for _ in 0..2 {
             give(&mut buffer, 3, packet(Command::Get8Data).flits());

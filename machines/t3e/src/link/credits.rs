@@ -161,7 +161,7 @@ impl Owed {
 
     /// The channel of the credit in the next flit, round robin.
     #[inline]
-    pub fn tell(&mut self) -> Option<usize> {
+    pub fn next_credit(&mut self) -> Option<usize> {
         if self.channels == 0 {
             return None;
         }
@@ -176,7 +176,7 @@ impl Owed {
     }
 
     /// Takes owed slots of all channels, as many of each as fit into a word.
-    pub fn tell_many(&mut self) -> [u32; VCS] {
+    pub fn take_all_credits(&mut self) -> [u32; VCS] {
         let told = self.places.map(|places| places.min(MAX_COUNT));
         self.channels = 0;
         for (vc, told) in told.iter().enumerate() {
@@ -192,30 +192,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flit_tells_of_one_place_in_turn() {
+    fn a_flit_returns_one_credit_in_turn() {
         let mut owed = Owed::NONE;
-        assert_eq!(owed.tell(), None);
+        assert_eq!(owed.next_credit(), None);
         owed.add(4, 2);
         owed.add(0, 1);
         owed.add(2, 0);
-        let told: Vec<_> = core::iter::from_fn(|| owed.tell()).collect();
+        let told: Vec<_> = core::iter::from_fn(|| owed.next_credit()).collect();
         assert_eq!(told, [0, 4, 4]);
         assert_eq!(owed.places, [0; VCS]);
         assert!(!owed.any());
     }
 
     #[test]
-    fn a_word_tells_of_as_many_as_it_has_room_for() {
+    fn a_word_returns_as_many_credits_as_fit() {
         let mut owed = Owed::NONE;
         owed.add(1, MAX_COUNT + 3);
         owed.add(4, 7);
-        let told = owed.tell_many();
+        let told = owed.take_all_credits();
         assert_eq!(told, [0, MAX_COUNT, 0, 0, 7]);
         let word = IdleWord::Credits(told);
         assert_eq!(IdleWord::parse(word.emit()), Some(word));
-        assert_eq!(owed.tell_many(), [0, 3, 0, 0, 0]);
+        assert_eq!(owed.take_all_credits(), [0, 3, 0, 0, 0]);
         assert!(!owed.any());
-        assert_eq!(owed.tell(), None);
+        assert_eq!(owed.next_credit(), None);
     }
 
     #[test]
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn more_credits_than_places_are_refused() {
+    fn more_credits_than_slots_are_refused() {
         let mut credits = Credits::new([0, MAX_COUNT - 1, 0, 0, 0]);
         assert!(!credits.give_many(1, 2));
         assert!(credits.give_many(1, 1));

@@ -12,9 +12,9 @@ use super::burst::BurstPacket;
 use super::config::{Depths, FlitLinkConfig};
 use super::counters::FlitCounters;
 use super::credits::{Credits, IdleWord, MAX_COUNT, Owed};
-use super::doubts::Doubts;
 use super::input::FlitInput;
 use super::noise::LaneErrors;
+use super::suspect_packets::SuspectPackets;
 use phitwire::link::common::Common;
 use phitwire::link::{EndAccount, LinkEvent, LinkFault, LinkView, NodeLink, Units};
 use phitwire::packets::PacketEnd;
@@ -54,7 +54,7 @@ pub struct FlitEnd {
     /// When to return credits even if there is no other traffic.
     tell: Time,
     /// Packets that may wait for flits that do not exist.
-    doubts: Doubts,
+    suspect_packets: SuspectPackets,
     out: VecDeque<Flit>,
     urgent: VecDeque<Flit>,
     wires_taken: bool,
@@ -177,11 +177,11 @@ impl FlitEnd {
         self.credits = Credits::default();
         self.owed = Owed::NONE;
         self.tell = Time::NEVER;
-        self.doubts = Doubts::NONE;
+        self.suspect_packets = SuspectPackets::NONE;
         self.input.cut_off();
         // Drop slots freed earlier: they are part of the new grant.
         self.input.freed = [0; VCS];
-        self.grant = session.map(|_| IdleWord::Grant(self.input.buffer.promise()).emit());
+        self.grant = session.map(|_| IdleWord::Grant(self.input.buffer.grant()).emit());
     }
 
     /// Moves the buffers' counters to the end, from which statistics are read.
@@ -199,10 +199,10 @@ impl FlitEnd {
             }
         }
         self.carrier.give_back();
-        if self.input.buffer.may_doubt() || self.doubts.deadline() != Time::NEVER {
+        if self.input.buffer.may_doubt() || self.suspect_packets.deadline() != Time::NEVER {
             let common = self.carrier.common();
             let until = common.now + common.profile.packet_silence;
-            self.doubts.look(&self.input.buffer, until);
+            self.suspect_packets.look(&self.input.buffer, until);
         }
     }
 
@@ -288,11 +288,13 @@ impl FlitEnd {
         let is_live = !self.carrier.common().profile.emulated_time;
         let tellers = if is_live { count } else { BURST_FLITS };
         for control in &mut burst.controls[..tellers] {
-            let Some(vc) = self.owed.tell() else { break };
+            let Some(vc) = self.owed.next_credit() else {
+                break;
+            };
             *control = control.with_credit(vc);
         }
         if is_live && count < BURST_FLITS && self.owed.any() {
-            burst.words[count] = IdleWord::Credits(self.owed.tell_many()).emit();
+            burst.words[count] = IdleWord::Credits(self.owed.take_all_credits()).emit();
         }
         burst
     }
@@ -308,7 +310,7 @@ impl FlitEnd {
             urgent => urgent,
         };
         let mut flit = next.unwrap_or_default();
-        if let Some(vc) = self.owed.tell() {
+        if let Some(vc) = self.owed.next_credit() {
             flit.control = flit.control.with_credit(vc);
         }
         if self.noise.any() && flit.control.kind() != FlitKind::Idle {
@@ -376,7 +378,7 @@ impl NodeLink for FlitEnd {
             credits: Credits::default(),
             owed: Owed::NONE,
             tell: Time::NEVER,
-            doubts: Doubts::NONE,
+            suspect_packets: SuspectPackets::NONE,
             out: VecDeque::new(),
             urgent: VecDeque::new(),
             wires_taken: false,
@@ -405,7 +407,7 @@ impl NodeLink for FlitEnd {
     fn handle_timers(&mut self, now: Time) {
         self.carrier.handle_timers(now);
         self.follow();
-        for vc in self.doubts.due(now) {
+        for vc in self.suspect_packets.due(now) {
             debug_assert!(
                 self.input.buffer.doubtful(vc).is_some(),
                 "the flit is still in doubt"
@@ -415,12 +417,15 @@ impl NodeLink for FlitEnd {
         self.count();
     }
 
-    fn stood_still(&mut self, now: Time, span: Duration) {
-        self.carrier.stood_still(now, span);
+    fn handle_suspension(&mut self, now: Time, span: Duration) {
+        self.carrier.handle_suspension(now, span);
     }
 
     fn next_wakeup(&self) -> Time {
-        let timers = self.carrier.next_wakeup().min(self.doubts.deadline());
+        let timers = self
+            .carrier
+            .next_wakeup()
+            .min(self.suspect_packets.deadline());
         // If the carrier has no room, a frame must arrive before credits can be returned.
         match self.carrier.room(0) {
             0 => timers,
@@ -465,11 +470,11 @@ impl NodeLink for FlitEnd {
         self.carrier.link_up(now);
     }
 
-    fn suffer(&mut self, now: Time, fault: LinkFault) -> bool {
+    fn apply_fault(&mut self, now: Time, fault: LinkFault) -> bool {
         match fault {
             LinkFault::LaneNoise { lane, per_bit } => self.noise.set(lane, per_bit),
             fault => {
-                let suffers = self.carrier.suffer(now, fault);
+                let suffers = self.carrier.apply_fault(now, fault);
                 self.follow();
                 suffers
             }

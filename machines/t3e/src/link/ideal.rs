@@ -54,7 +54,7 @@ impl IdealEnd {
     /// Takes in a flit. Returns whether a slot was free.
     #[inline]
     pub fn receive(&mut self, vc: usize, flit: Flit) -> bool {
-        let has_place = self.queues.has_place(vc, 0);
+        let has_place = self.queues.has_slot(vc, 0);
         if has_place {
             self.queues.push(&mut self.words, vc, flit.word);
         }
@@ -76,7 +76,7 @@ impl IdealEnd {
     /// The credit returned by the flit of this cycle.
     #[inline]
     pub fn next_credit(&mut self) -> Option<usize> {
-        self.owed.tell()
+        self.owed.next_credit()
     }
 
     pub fn owed(&self) -> [u32; VCS] {

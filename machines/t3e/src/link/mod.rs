@@ -11,7 +11,6 @@ mod burst;
 mod config;
 mod counters;
 mod credits;
-mod doubts;
 mod end;
 mod ideal;
 mod input;
@@ -19,6 +18,7 @@ mod noise;
 mod queues;
 #[cfg(test)]
 pub(crate) mod sabotage;
+mod suspect_packets;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]

@@ -122,7 +122,7 @@ impl Queues {
 
     /// Whether there is a free slot, with `more` slots beyond the capacity.
     #[inline]
-    pub fn has_place(&self, vc: usize, more: u16) -> bool {
+    pub fn has_slot(&self, vc: usize, more: u16) -> bool {
         self.len[vc] < self.places[vc] + more
     }
 
@@ -211,7 +211,7 @@ mod tests {
         for step in 0..20_000_u64 {
             let vc = (step * 7 % 11 % VCS as u64) as usize;
             let word = |number: u64| number << 3 | vc as u64;
-            if step / 300 % 2 == 0 && short.has_place(vc, 0) {
+            if step / 300 % 2 == 0 && short.has_slot(vc, 0) {
                 short.push(&mut slots, vc, word(came[vc]));
                 long.push(&mut rings, vc, word(came[vc]));
                 came[vc] += 1;

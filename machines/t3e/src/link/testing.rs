@@ -251,7 +251,7 @@ impl Link for Flits {
     }
 }
 
-pub fn suffer(pair: &mut Pair, end: usize, fault: LinkFault) -> bool {
+pub fn apply_fault(pair: &mut Pair, end: usize, fault: LinkFault) -> bool {
     let now = pair.now;
-    pair.ends[end].lcb.suffer(now, fault)
+    pair.ends[end].lcb.apply_fault(now, fault)
 }

@@ -44,7 +44,7 @@ pub(super) struct BarrierRun {
     joined: u64,
     seen: bool,
     /// Whether the network reported a eureka since the last barrier.
-    told: bool,
+    eureka_notified: bool,
     stopping: bool,
     check: Option<Check>,
     /// Whether a check waits for its response.
@@ -73,7 +73,7 @@ impl BarrierRun {
             last: now,
             joined: 0,
             seen: false,
-            told: false,
+            eureka_notified: false,
             stopping: false,
             check: None,
             asking: false,
@@ -85,9 +85,9 @@ impl BarrierRun {
         run
     }
 
-    pub fn stood_still(&mut self, now: Time, span: Duration) {
-        self.latency.stood_still(now, span);
-        self.eureka_latency.stood_still(now, span);
+    pub fn handle_suspension(&mut self, now: Time, span: Duration) {
+        self.latency.handle_suspension(now, span);
+        self.eureka_latency.handle_suspension(now, span);
     }
 
     pub fn run(&self) -> u32 {
@@ -192,9 +192,9 @@ impl BarrierRun {
         }
         self.step = Step::Eureka {
             since: now,
-            signalled: signals && !self.told,
+            signalled: signals && !self.eureka_notified,
         };
-        if self.told {
+        if self.eureka_notified {
             self.eureka(now, shell);
         }
     }
@@ -236,7 +236,7 @@ impl BarrierRun {
     pub fn notified(&mut self, now: Time, what: Notified, shell: &mut BarrierShell) {
         match what {
             Notified::EurekaSeen | Notified::EurekaKnown => {
-                self.told = true;
+                self.eureka_notified = true;
                 self.eureka(now, shell);
             }
             Notified::BarrierDone => self.done(now),
@@ -258,7 +258,7 @@ impl BarrierRun {
             self.ask(other, 2 * self.joined);
         }
         let had_eureka = self.spec.eureka && !self.joined.is_multiple_of(2);
-        let ends = core::mem::take(&mut self.told) && !had_eureka;
+        let ends = core::mem::take(&mut self.eureka_notified) && !had_eureka;
         match ends {
             true => self.step = Step::Over,
             false => self.pause(now),

@@ -187,9 +187,9 @@ impl Node for Pe {
         self.take_messages(now);
     }
 
-    fn stood_still(&mut self, now: Time, span: Duration) {
-        self.nic.stood_still(now, span);
-        self.runs.stood_still(now, span);
+    fn handle_suspension(&mut self, now: Time, span: Duration) {
+        self.nic.handle_suspension(now, span);
+        self.runs.handle_suspension(now, span);
     }
 
     fn advance(&mut self, now: Time) {

@@ -40,9 +40,9 @@ impl Runs {
         phitwire::kit::bits(self.going_on.into())
     }
 
-    pub fn stood_still(&mut self, now: Time, span: Duration) {
+    pub fn handle_suspension(&mut self, now: Time, span: Duration) {
         let runs = self.runs.iter_mut().flatten();
-        runs.for_each(|run| run.stood_still(now, span));
+        runs.for_each(|run| run.handle_suspension(now, span));
     }
 
     pub fn receive(&mut self, now: Time, message: Message, shell: &mut BarrierShell) {

@@ -9,7 +9,7 @@ use crate::link::FlitEnd;
 #[cfg(test)]
 use crate::link::sabotage;
 use phitwire::link::NodeLink as _;
-use phitwire::nic::{Abilities, Ways};
+use phitwire::nic::{Abilities, RoutingMode};
 use phitwire::packets::transfer::{Kind, MAX_DATA, Transfer};
 use phitwire::packets::{Arrival, TransferEnd, TransferNicCounters};
 
@@ -116,7 +116,7 @@ impl TransferEnd for FlitTransfers {
         max_size: MAX_DATA as u32,
         get_unit: 8,
         atomics: true,
-        ways: &[Ways::Adaptive0, Ways::Ordered],
+        ways: &[RoutingMode::Adaptive0, RoutingMode::Ordered],
     };
     const NAME_BITS: u32 = Name::BITS;
     const MESSAGES: bool = true;

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_t3e_can_do_saves_routes() {
+    fn the_t3e_s_options_save_routes() {
         let table = table(1, 40).unwrap();
         assert_eq!(table.rows.len(), 25 + 4);
         assert!(table.within(), "{table:#?}");
@@ -135,7 +135,7 @@ mod tests {
 
     /// Detects a scheme that does no more than the previous one, or as much as the next one.
     #[test]
-    fn a_scheme_that_does_something_else_is_told() {
+    fn another_routing_scheme_is_outside() {
         let draws = 40;
         let lost = lost(1, draws).unwrap();
         assert!(table_of(&lost, draws).within());
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn other_numbers_of_broken_links_are_told() {
+    fn other_numbers_of_broken_links_are_outside() {
         let draws = 40;
         let mut lost = lost(1, draws).unwrap();
         lost.swap(3, 4);

@@ -180,7 +180,7 @@ fn table_of(sizes: &[Size], seen: &[Seen], most: u32) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use phitwire_framing::t3e::tag::Place;
+    use phitwire_framing::t3e::tag::Coordinates;
 
     #[test]
     fn round_trips_are_those_of_table_2() {
@@ -197,11 +197,11 @@ mod tests {
 
     /// The first router sends packets to its neighbour by the longer way around the ring.
     #[test]
-    fn a_router_whose_packets_take_another_way_is_told() {
+    fn another_path_through_the_router_is_outside() {
         let torus = torus("4x4x2").unwrap();
         let seen = |spoils: bool| {
             let mut registers = torus.registers().unwrap();
-            let near = torus.shape().node(Place([1, 0, 0])).unwrap() as usize;
+            let near = torus.shape().node(Coordinates([1, 0, 0])).unwrap() as usize;
             let table = &mut registers[0].table;
             let mut entry = table.look_up(near as u16).unwrap();
             if spoils {

@@ -300,7 +300,7 @@ mod tests {
     /// Canary: with a first load at the ports' full rate, which the network cannot carry, the table
     /// reports the shortfall.
     #[test]
-    fn a_first_load_that_does_not_arrive_is_told() {
+    fn a_first_load_that_does_not_arrive_is_outside() {
         let run = Run {
             warmup: 1_000,
             clocks: 1_500,
@@ -316,7 +316,7 @@ mod tests {
     /// Networks whose links do not fit their size: a middle cable is missing, or half of the
     /// machine.
     #[test]
-    fn links_that_are_missing_are_told() {
+    fn missing_links_are_outside() {
         let mut seen = seen("4x4x4", SHORT, 1).unwrap();
         assert_eq!(outside(&SIZES[3..4], &[seen]), [""; 0]);
         seen.bisection_gb_per_s -= 2.0 * LINK_GB_PER_S;
@@ -332,7 +332,7 @@ mod tests {
     /// A network seems to carry more than its links can: the measurement of a small one, with the
     /// bound of a long one.
     #[test]
-    fn more_than_the_bound_is_told() {
+    fn more_than_the_bound_is_outside() {
         let small = seen("2x2x2", SHORT, 1).unwrap();
         let long = Seen {
             nodes: 2_048,
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_are_not_there_are_told() {
+    fn missing_steps_are_outside() {
         let of = |nodes, saturation_mb_per_s| Seen {
             nodes,
             bisection_gb_per_s: BISECTION_GB_PER_S,

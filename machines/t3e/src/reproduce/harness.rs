@@ -73,13 +73,13 @@ pub struct Passage {
 
 /// One end of a link, as a destination.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum EndOfLink {
     Router(u32, u8),
     Processor(u32),
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Travels {
+enum WireItem {
     Flit(Flit),
     Credit(u8),
 }
@@ -88,7 +88,7 @@ enum Travels {
 struct Router {
     crossbar: Crossbar,
     ends: [IdealEnd; PORTS],
-    peers: [Option<Place>; PORTS],
+    peers: [Option<EndOfLink>; PORTS],
     /// Ports with credits to return.
     owing: u8,
     is_active: bool,
@@ -100,7 +100,7 @@ pub struct Harness {
     routers: Vec<Router>,
     processors: Vec<Processor>,
     /// Flits and credits in flight, by arrival cycle modulo [`WHEEL`].
-    arriving: [Vec<(Place, Travels)>; WHEEL],
+    arriving: [Vec<(EndOfLink, WireItem)>; WHEEL],
     under_way: usize,
     /// Routers and processors with work.
     active: [Vec<u32>; 2],
@@ -169,9 +169,9 @@ impl Harness {
             for direction in Direction::ALL {
                 let to = shape.neighbour(node, direction);
                 let port = direction.opposite().index() as u8;
-                peers[direction.index()] = to.map(|to| Place::Router(to, port));
+                peers[direction.index()] = to.map(|to| EndOfLink::Router(to, port));
             }
-            peers[PROCESSOR] = Some(Place::Processor(node));
+            peers[PROCESSOR] = Some(EndOfLink::Processor(node));
             let depths = |port| match port {
                 PROCESSOR => Depths::PROCESSOR,
                 _ => Depths::PAPER,
@@ -250,8 +250,8 @@ impl Harness {
         self.under_way -= arriving.len();
         for (place, what) in arriving.drain(..) {
             match place {
-                Place::Router(router, port) => self.at_router(router, port.into(), what),
-                Place::Processor(processor) => self.at_processor(processor, what),
+                EndOfLink::Router(router, port) => self.at_router(router, port.into(), what),
+                EndOfLink::Processor(processor) => self.at_processor(processor, what),
             }
         }
         self.arriving[slot] = arriving;
@@ -262,22 +262,22 @@ impl Harness {
         self.cycle += 1;
     }
 
-    fn travel(&mut self, to: Place, what: Travels, cycles: u64) {
+    fn travel(&mut self, to: EndOfLink, what: WireItem, cycles: u64) {
         let slot = (self.cycle + cycles) as usize % WHEEL;
         self.arriving[slot].push((to, what));
         self.under_way += 1;
     }
 
-    fn at_router(&mut self, number: u32, port: usize, what: Travels) {
+    fn at_router(&mut self, number: u32, port: usize, what: WireItem) {
         self.wake_router(number);
         let cycle = self.cycle;
         let router = &mut self.routers[number as usize];
         let flit = match what {
-            Travels::Credit(vc) => {
+            WireItem::Credit(vc) => {
                 router.ends[port].give(vc.into());
                 return router.crossbar.wake();
             }
-            Travels::Flit(flit) => flit,
+            WireItem::Flit(flit) => flit,
         };
         let FlitKind::Data(vc) = flit.control.kind() else {
             return;
@@ -330,8 +330,8 @@ impl Harness {
         router.is_active = router.crossbar.next_cycle().is_some() || router.owing != 0;
         let is_active = router.is_active;
         for port in 0..PORTS {
-            let flit = out[port].map(Travels::Flit);
-            let credit = credits[port].map(|vc| Travels::Credit(vc as u8));
+            let flit = out[port].map(WireItem::Flit);
+            let credit = credits[port].map(|vc| WireItem::Credit(vc as u8));
             for what in [flit, credit].into_iter().flatten() {
                 let peer = peers[port].expect("a port with credits or flits has a link");
                 self.travel(peer, what, link_cycles(port));

@@ -9,7 +9,7 @@
 use phitwire_framing::t3e::direction::Direction;
 use phitwire_framing::t3e::flit::vc;
 use phitwire_framing::t3e::header::Command;
-use phitwire_framing::t3e::tag::Place;
+use phitwire_framing::t3e::tag::Coordinates;
 
 use super::harness::Harness;
 use crate::route::Shape;
@@ -55,7 +55,7 @@ fn network(nodes: usize, tables: &VcTables) -> Result<(Shape, Harness), String> 
 }
 
 fn node(shape: &Shape, ordinate: u8) -> u32 {
-    let node = shape.node(Place([0, ordinate, 0]));
+    let node = shape.node(Coordinates([0, ordinate, 0]));
     node.expect("a ring along Y has all ordinates")
 }
 
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn routers_of_a_ring_of_32_count_what_the_tables_say() {
+    fn routers_of_a_ring_of_32_match_the_tables() {
         let ring = Ring::whole(32).unwrap();
         let tables = crate::vc::optimised(ring.clone(), false);
         for level in Level::of(32) {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn other_tables_are_told() {
+    fn other_tables_are_outside() {
         let ring = Ring::whole(8).unwrap();
         let plus = RingTables::time_of_crossing(ring.one_way(false));
         let counted = |entries: u8| {

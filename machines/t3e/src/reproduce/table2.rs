@@ -119,13 +119,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn routers_take_what_the_paper_says() {
+    fn routers_take_the_paper_s_times() {
         let table = table_of(&seen("4x4x4").unwrap());
         assert!(table.within(), "{table:#?}");
     }
 
     #[test]
-    fn a_router_that_differs_once_is_told() {
+    fn a_router_that_differs_once_is_outside() {
         let mut seen = seen("4x2x2").unwrap();
         assert!(table_of(&seen).within());
         let turn = seen.iter().position(|(action, _)| *action == Action::Turn);

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_lost_or_changed_is_told() {
+    fn a_lost_or_changed_frame_is_outside() {
         let mut pair = Pair::new().unwrap();
         assert!(pair.transfer(Kind::Put, 64));
         let mut frames = pair.frames[0].clone();

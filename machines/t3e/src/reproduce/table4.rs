@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_carry_what_the_paper_says() {
+    fn links_carry_the_paper_s_rates() {
         let window = Window {
             warmup: 2_000,
             clocks: 12_000,

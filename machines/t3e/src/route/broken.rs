@@ -97,7 +97,7 @@ impl Broken {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use phitwire_framing::t3e::tag::Place;
+    use phitwire_framing::t3e::tag::Coordinates;
 
     #[test]
     fn links_break_at_both_ends_and_mend() {
@@ -125,7 +125,7 @@ mod tests {
     fn missing_links_do_not_work() {
         let shape: Shape = "4x4x2+4x2x1".parse().expect("a shape");
         let mut broken = Broken::none(&shape);
-        let end = shape.node(Place([0, 1, 2])).expect("a partial node");
+        let end = shape.node(Coordinates([0, 1, 2])).expect("a partial node");
         broken.set_link(&shape, end, Direction::PlusY, false);
         assert!(!broken.works(end, Direction::PlusY));
         assert!(broken.works(end, Direction::MinusY));

@@ -97,11 +97,11 @@ fn vc(registers: &RouteRegisters, tag: &Tag, arrival: Option<Arrival>, direction
 #[cfg(test)]
 mod tests {
     use super::*;
-    use phitwire_framing::t3e::tag::Place;
+    use phitwire_framing::t3e::tag::Coordinates;
 
     fn at(place: [u8; 3]) -> RouteRegisters {
         RouteRegisters {
-            place: Place(place),
+            place: Coordinates(place),
             plus_z: place[2] + 1,
             ..RouteRegisters::default()
         }
@@ -109,7 +109,7 @@ mod tests {
 
     fn tag(to: [u8; 3], signs: u8) -> Tag {
         Tag {
-            to: Place(to),
+            to: Coordinates(to),
             signs,
             ..Tag::default()
         }
@@ -176,10 +176,10 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_for_an_ordinate_that_nobody_has_goes_nowhere() {
+    fn a_packet_to_a_missing_ordinate_has_no_direction() {
         // The uppermost plane has no node above this one.
         let shape: crate::route::Shape = "4x4x2+2x2x1".parse().unwrap();
-        let registers = shape.registers(shape.node(Place([3, 3, 1])).unwrap());
+        let registers = shape.registers(shape.node(Coordinates([3, 3, 1])).unwrap());
         let came = came(Direction::PlusX, Some(0));
         for to in [[3, 3, 2], [3, 9, 1], [4, 0, 0]] {
             let decided = decide(&registers, &tag(to, 0), came);
@@ -195,7 +195,7 @@ mod tests {
             adaptive: None,
         };
         assert_eq!(decide(&registers, &adaptive, came), go);
-        let beside = shape.registers(shape.node(Place([0, 3, 1])).unwrap());
+        let beside = shape.registers(shape.node(Coordinates([0, 3, 1])).unwrap());
         let Decision::Go { deterministic, .. } = decide(&beside, &adaptive, came) else {
             panic!("hops are left");
         };

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use phitwire_framing::t3e::direction::Direction;
-use phitwire_framing::t3e::tag::{Place, Tag};
+use phitwire_framing::t3e::tag::{Coordinates, Tag};
 
 use super::decision::{Arrival, Decision, decide};
 use super::entry::Entry;
@@ -11,7 +11,7 @@ use super::registers::RouteRegisters;
 use super::shape::Shape;
 use super::tables::Tables;
 use super::walk::Channel;
-use phitwire::kit::cycles::{Channels, circle};
+use phitwire::kit::cycles::{Channels, shortest_cycle};
 
 /// Number of channels of a node: VC0 and VC1 in each direction.
 const PER_NODE: usize = 12;
@@ -33,9 +33,9 @@ pub struct Dependencies<'a> {
 
 /// A cycle of channels that wait for each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Circle(pub Vec<(Place, Direction, u8)>);
+pub struct DependencyCycle(pub Vec<(Coordinates, Direction, u8)>);
 
-impl fmt::Display for Circle {
+impl fmt::Display for DependencyCycle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, (place, direction, vc)) in self.0.iter().enumerate() {
             let comma = if n == 0 { "" } else { ", " };
@@ -45,7 +45,7 @@ impl fmt::Display for Circle {
     }
 }
 
-impl std::error::Error for Circle {}
+impl std::error::Error for DependencyCycle {}
 
 /// Checks that packets routed by `tables` and `registers` can never wait for each other in a
 /// cycle.
@@ -55,10 +55,14 @@ impl std::error::Error for Circle {}
 ///
 /// # Panics
 /// If a node has no registers.
-pub fn check(shape: &Shape, registers: &[RouteRegisters], tables: &Tables) -> Result<(), Circle> {
+pub fn check(
+    shape: &Shape,
+    registers: &[RouteRegisters],
+    tables: &Tables,
+) -> Result<(), DependencyCycle> {
     let routes = tables.routes().map(|(from, _, entry)| (from, entry));
     let dependencies = Dependencies::of(shape, registers, routes);
-    dependencies.circle().map_or(Ok(()), Err)
+    dependencies.find_cycle().map_or(Ok(()), Err)
 }
 
 impl<'a> Dependencies<'a> {
@@ -123,13 +127,13 @@ impl<'a> Dependencies<'a> {
     }
 
     /// A shortest dependency cycle, if there is one.
-    pub fn circle(&self) -> Option<Circle> {
+    pub fn find_cycle(&self) -> Option<DependencyCycle> {
         let named = |number: usize| {
             let node = (number / PER_NODE) as u32;
             let direction = Direction::ALL[number % PER_NODE / 2];
             (self.shape.place(node), direction, (number % 2) as u8)
         };
-        circle(self).map(|circle| Circle(circle.into_iter().map(named).collect()))
+        shortest_cycle(self).map(|circle| DependencyCycle(circle.into_iter().map(named).collect()))
     }
 
     /// The channels for which a packet in `channel` may wait.
@@ -202,7 +206,7 @@ struct Search<'a> {
 impl Search<'_> {
     /// Visits every state that a packet from `from` may reach.
     fn follow(&mut self, from: u32, entry: &Entry) {
-        self.come((from, Err(entry.initial)));
+        self.visit((from, Err(entry.initial)));
         while let Some((node, arrival)) = self.stack.pop() {
             let either = self.registers;
             for registers in either {
@@ -240,11 +244,11 @@ impl Search<'_> {
 
     fn go(&mut self, node: u32, direction: Direction, vc: Option<u8>) {
         if let Some(next) = self.shape.neighbour(node, direction) {
-            self.come((next, Ok(Arrival { direction, vc })));
+            self.visit((next, Ok(Arrival { direction, vc })));
         }
     }
 
-    fn come(&mut self, state: State) {
+    fn visit(&mut self, state: State) {
         let (node, arrival) = state;
         let arrival = arrival.map_or(0, |Arrival { direction, vc }| {
             1 + direction.index() * 3 + vc.map_or(2, usize::from)

@@ -38,14 +38,14 @@ fn any_channels(shape: &Shape, rng: &mut Rng) -> Vec<RouteRegisters> {
 
 /// The kinds of routes to check, among all that tags can describe.
 #[derive(Clone, Copy, Default)]
-struct Ways {
+struct RouteKinds {
     initial: bool,
     into_dateline: bool,
     final_hop: bool,
     adaptive: bool,
 }
 
-fn all_ways(shape: &Shape, ways: Ways) -> Vec<(u32, Entry)> {
+fn all_routes(shape: &Shape, ways: RouteKinds) -> Vec<(u32, Entry)> {
     let mut all = Vec::new();
     let initials: Vec<Option<Direction>> = core::iter::once(None)
         .chain(
@@ -88,14 +88,14 @@ fn all_ways(shape: &Shape, ways: Ways) -> Vec<(u32, Entry)> {
 }
 
 /// A cycle in which packets on these routes can wait for each other, if there is one.
-fn found(decide: Decide, text: &str, ways: Ways, seed: u64) -> Option<Circle> {
+fn found(decide: Decide, text: &str, ways: RouteKinds, seed: u64) -> Option<DependencyCycle> {
     let shape = shape(text);
     let registers = any_channels(&shape, &mut Rng::new(seed, 3));
-    let ways = all_ways(&shape, ways).into_iter();
-    Dependencies::decided_by(decide, &shape, &[&registers], ways).circle()
+    let ways = all_routes(&shape, ways).into_iter();
+    Dependencies::decided_by(decide, &shape, &[&registers], ways).find_cycle()
 }
 
-const INITIAL: Ways = Ways {
+const INITIAL: RouteKinds = RouteKinds {
     initial: true,
     into_dateline: false,
     final_hop: false,
@@ -103,7 +103,7 @@ const INITIAL: Ways = Ways {
 };
 
 #[test]
-fn direction_order_and_datelines_make_no_circle() {
+fn direction_order_and_datelines_make_no_cycle() {
     for (text, adaptive) in [
         ("4x4x4", false),
         ("4x4x4", true),
@@ -111,9 +111,9 @@ fn direction_order_and_datelines_make_no_circle() {
         ("2x9x1", true),
     ] {
         for seed in 0..3 {
-            let ways = Ways {
+            let ways = RouteKinds {
                 adaptive,
-                ..Ways::default()
+                ..RouteKinds::default()
             };
             assert_eq!(found(decide, text, ways, seed), None, "{text}");
         }
@@ -124,14 +124,14 @@ fn direction_order_and_datelines_make_no_circle() {
 fn initial_hops_make_none_on_vc0_unless_they_lead_into_a_dateline() {
     for (text, adaptive) in [("4x4x4", false), ("4x4x4", true), ("5x3x4", true)] {
         for seed in 0..3 {
-            let ways = Ways {
+            let ways = RouteKinds {
                 adaptive,
                 ..INITIAL
             };
             assert_eq!(found(decide, text, ways, seed), None, "{text}");
         }
     }
-    let into_dateline = Ways {
+    let into_dateline = RouteKinds {
         into_dateline: true,
         ..INITIAL
     };
@@ -152,16 +152,16 @@ fn initial_hops_make_none_on_vc0_unless_they_lead_into_a_dateline() {
 #[test]
 fn a_final_hop_keeps_the_channel_in_minus_z() {
     // If channels change only at the dateline, a final hop never reaches the dateline on VC1.
-    let ways = Ways {
+    let ways = RouteKinds {
         final_hop: true,
         adaptive: true,
         ..INITIAL
     };
     for text in ["4x4x4", "5x3x4"] {
         let shape = shape(text);
-        let all = all_ways(&shape, ways).into_iter();
+        let all = all_routes(&shape, ways).into_iter();
         let dependencies = Dependencies::of(&shape, &registers(&shape), all);
-        assert_eq!(dependencies.circle(), None);
+        assert_eq!(dependencies.find_cycle(), None);
     }
     // With any other tables, omit routes whose final hop would do so, and do not adapt those that
     // might return from an adaptive channel there.
@@ -188,12 +188,12 @@ fn a_final_hop_keeps_the_channel_in_minus_z() {
             entry.tag.adaptive &= !last;
             !last || crosses.is_some_and(|pair| pair[0].vc == 0)
         };
-        let mut all = all_ways(&shape, ways);
+        let mut all = all_routes(&shape, ways);
         let count = all.len();
         all.retain_mut(allowed);
         assert!(all.len() < count);
         let dependencies = Dependencies::of(&shape, &registers, all.into_iter());
-        assert_eq!(dependencies.circle(), None, "{text}");
+        assert_eq!(dependencies.find_cycle(), None, "{text}");
     }
     let looks_up: Decide = |registers, tag, arrival| {
         let last = tag.final_hop && tag.to == registers.place;
@@ -205,12 +205,12 @@ fn a_final_hop_keeps_the_channel_in_minus_z() {
     let circle = (0..8)
         .find_map(|seed| found(looks_up, "4x4x4", ways, seed))
         .expect("a circle");
-    let down = |&(_, direction, _): &(Place, Direction, u8)| direction == Direction::MinusZ;
+    let down = |&(_, direction, _): &(Coordinates, Direction, u8)| direction == Direction::MinusZ;
     assert!(circle.0.iter().all(down), "{circle}");
 }
 
 #[test]
-fn tables_that_cross_the_dateline_on_vc1_are_told_by_their_circle() {
+fn tables_that_cross_the_dateline_on_vc1_are_reported_with_their_cycle() {
     let shape = shape("8x1x1");
     let all: Vec<u32> = (0..8).collect();
     let mut registers = registers(&shape);
@@ -238,12 +238,12 @@ fn tables_that_cross_the_dateline_on_vc1_are_told_by_their_circle() {
 }
 
 #[test]
-fn what_a_packet_waits_for_is_told() {
+fn the_channels_that_a_packet_waits_for_are_found() {
     let shape = shape("4x4x4");
     let registers = registers(&shape);
-    let node = |place| shape.node(Place(place)).expect("a node");
+    let node = |place| shape.node(Coordinates(place)).expect("a node");
     let tag = Tag {
-        to: Place([1, 2, 0]),
+        to: Coordinates([1, 2, 0]),
         adaptive: true,
         ..Tag::default()
     };
@@ -277,7 +277,7 @@ fn what_a_packet_waits_for_is_told() {
 }
 
 #[test]
-fn generated_tables_make_no_circle() {
+fn generated_tables_make_no_cycle() {
     let mut rng = Rng::new(75, 0);
     let shapes = [
         "4x4x4",
@@ -333,7 +333,7 @@ fn large_machines_are_checked() {
 }
 
 #[test]
-fn datelines_of_two_columns_make_a_circle_of_initial_hops() {
+fn datelines_of_two_columns_make_a_cycle_of_initial_hops() {
     // Shows why all columns have the dateline of +Z at ordinate 1 if planes are partial.
     let shape = shape("4x2x3+2x2x1");
     let mut registers = registers(&shape);
@@ -357,13 +357,13 @@ fn datelines_of_two_columns_make_a_circle_of_initial_hops() {
                 !registers[next as usize].is_dateline(hop)
             })
         };
-        Dependencies::of(&shape, registers, ways().filter(allowed)).circle()
+        Dependencies::of(&shape, registers, ways().filter(allowed)).find_cycle()
     };
     assert_eq!(circle(&registers), None);
     let up = 1 << Direction::PlusZ.index();
     for node in 0..shape.nodes() {
-        let Place([x, y, z]) = shape.place(node);
-        if shape.node(Place([x, y, 3])).is_none() {
+        let Coordinates([x, y, z]) = shape.place(node);
+        if shape.node(Coordinates([x, y, 3])).is_none() {
             let datelines = &mut registers[node as usize].datelines;
             *datelines = *datelines & !up | if z == 0 { up } else { 0 };
         }

@@ -40,7 +40,7 @@ pub struct Division {
 
 /// A machine whose packets are divided.
 #[derive(Clone, Copy, Debug)]
-pub struct Ways<'a> {
+pub struct RoutedMachine<'a> {
     pub shape: &'a Shape,
     pub broken: &'a Broken,
     pub registers: &'a [RouteRegisters],
@@ -156,7 +156,7 @@ impl Region {
     }
 }
 
-impl Ways<'_> {
+impl RoutedMachine<'_> {
     /// The loads of the given flows without adaptive routing.
     ///
     /// # Errors
@@ -287,12 +287,12 @@ mod tests {
 
     /// The shortest of all paths that the routers' decisions allow.
     fn shortest(
-        ways: &Ways<'_>,
+        routed: &RoutedMachine<'_>,
         (node, entry): (u32, &Entry),
         arrival: Result<Arrival, Option<Direction>>,
         lengths: &[[f64; 6]],
     ) -> f64 {
-        let decision = decide(&ways.registers[node as usize], &entry.tag, arrival);
+        let decision = decide(&routed.registers[node as usize], &entry.tag, arrival);
         let Decision::Go {
             deterministic: (lowest, _),
             adaptive,
@@ -303,8 +303,8 @@ mod tests {
         };
         let choices = [Some(lowest), adaptive].into_iter().flatten();
         let by = |direction: Direction| {
-            assert!(ways.broken.works(node, direction));
-            let next = ways
+            assert!(routed.broken.works(node, direction));
+            let next = routed
                 .shape
                 .neighbour(node, direction)
                 .expect("the link works");
@@ -313,7 +313,7 @@ mod tests {
                 vc: None,
             });
             lengths[node as usize][direction.index()]
-                + shortest(ways, (next, entry), arrival, lengths)
+                + shortest(routed, (next, entry), arrival, lengths)
         };
         choices.map(by).fold(f64::INFINITY, f64::min)
     }
@@ -335,7 +335,7 @@ mod tests {
 
     /// Checks every packet, including those that adapt after an initial hop.
     #[test]
-    fn the_shortest_way_is_that_of_all_which_routers_leave() {
+    fn the_shortest_path_is_the_minimum_over_allowed_paths() {
         let shape: Shape = "4x4x4".parse().expect("a shape");
         let mut rng = Rng::new(5, 5);
         let mut found = 0;
@@ -347,7 +347,7 @@ mod tests {
                 broken.set_link(&shape, node, direction, true);
             }
             let (registers, tables) = machine(&shape, &broken);
-            let ways = Ways {
+            let routed = RoutedMachine {
                 shape: &shape,
                 broken: &broken,
                 registers: &registers,
@@ -356,8 +356,8 @@ mod tests {
             let lengths = lengths(&shape, &mut rng);
             let mut region = Region::default();
             for (from, pe, entry) in tables.routes() {
-                let least = shortest(&ways, (from, &entry), Err(entry.initial), &lengths);
-                let measured = ways.shortest(&mut region, (from, pe), &lengths).unwrap();
+                let least = shortest(&routed, (from, &entry), Err(entry.initial), &lengths);
+                let measured = routed.shortest(&mut region, (from, pe), &lengths).unwrap();
                 assert_eq!(measured, least, "{from} to {pe}: {entry:?}");
                 let links = region.links.iter();
                 let sum: f64 = links
@@ -376,7 +376,7 @@ mod tests {
         let shape: Shape = "4x5x4".parse().expect("a shape");
         let broken = Broken::none(&shape);
         let (registers, tables) = machine(&shape, &broken);
-        let ways = Ways {
+        let routed = RoutedMachine {
             shape: &shape,
             broken: &broken,
             registers: &registers,
@@ -402,7 +402,7 @@ mod tests {
             adapt += 1;
             let lengths = lengths(&shape, &mut rng);
             region.links.clear();
-            let least = shortest(&ways, (from, &entry), Err(initial), &lengths);
+            let least = shortest(&routed, (from, &entry), Err(initial), &lengths);
             assert_eq!(region.measure(&lengths), least, "{from}: {entry:?}");
         }
         assert!(adapt > 1_000, "{adapt}");

@@ -39,12 +39,12 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use phitwire_framing::t3e::tag::Place;
+    use phitwire_framing::t3e::tag::Coordinates;
 
     #[test]
     fn entries_are_numbers_of_twenty_bits() {
         let tag = Tag {
-            to: Place([7, 31, 10]),
+            to: Coordinates([7, 31, 10]),
             signs: 0b101,
             final_hop: true,
             adaptive: true,

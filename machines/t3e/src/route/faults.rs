@@ -63,7 +63,7 @@ pub fn lost_pairs(shape: &Shape, broken: &Broken, registers: &[RouteRegisters]) 
             for (scheme, lost) in Scheme::ALL.into_iter().zip(&mut lost) {
                 // Each scheme extends the previous one, except for the first of the T3E's schemes.
                 found =
-                    found && scheme != Scheme::DirectionOrder || pairs.has_way(scheme, from, to);
+                    found && scheme != Scheme::DirectionOrder || pairs.has_path(scheme, from, to);
                 *lost += u32::from(!found);
             }
         }
@@ -80,7 +80,7 @@ struct Pairs<'a> {
 
 impl Pairs<'_> {
     /// Whether a scheme finds a path where the previous ones find none.
-    fn has_way(&self, scheme: Scheme, from: u32, to: u32) -> bool {
+    fn has_path(&self, scheme: Scheme, from: u32, to: u32) -> bool {
         let place = self.shape.place(to);
         let in_dimension_order =
             |signs| self.lines.in_dimension_order(from, place, signs).is_some();

@@ -1,5 +1,5 @@
 use phitwire_framing::t3e::direction::Direction;
-use phitwire_framing::t3e::tag::{Place, Tag};
+use phitwire_framing::t3e::tag::{Coordinates, Tag};
 
 use super::broken::Broken;
 use super::entry::Entry;
@@ -8,7 +8,7 @@ use super::region::Regions;
 use super::registers::RouteRegisters;
 use super::shape::Shape;
 use super::tables::{GROUP, NO_ROUTE, TABLE_ENTRIES, Tables};
-use super::walk::Roam;
+use super::walk::MinimalPathSearch;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TablesError {
@@ -73,7 +73,7 @@ pub fn generate(
         registers,
         lines: Lines::new(shape, broken, registers),
         regions: Regions::new(shape, broken),
-        roam: Roam::new(shape),
+        path_search: MinimalPathSearch::new(shape),
     };
     let mut tables = Tables {
         entries: Vec::new(),
@@ -112,9 +112,9 @@ fn check(shape: &Shape, destinations: &[u32]) -> Result<usize, TablesError> {
         return Err(TablesError::TooMany(destinations.len()));
     }
     for (index, group) in destinations.chunks(GROUP).enumerate() {
-        let Place([x, y, z]) = shape.place(group[0]);
+        let Coordinates([x, y, z]) = shape.place(group[0]);
         let fits = |(n, &node): (u8, &u32)| {
-            let place = Place([x & !1 | n & 1, y & !1 | n >> 1, z]);
+            let place = Coordinates([x & !1 | n & 1, y & !1 | n >> 1, z]);
             shape.place(node) == place
         };
         if !(0..).zip(group).all(fits) {
@@ -130,7 +130,7 @@ struct Generator<'a> {
     registers: &'a [RouteRegisters],
     lines: Lines<'a>,
     regions: Regions,
-    roam: Roam,
+    path_search: MinimalPathSearch,
 }
 
 /// Targets of packets: nodes that share an entry, or the nodes above them where their final hops
@@ -155,7 +155,7 @@ impl Targets {
 
 /// A path to all targets, ordered by preference.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Way {
+struct PathChoice {
     /// Sums over all targets.
     path: Path,
     signs: u8,
@@ -204,7 +204,7 @@ impl Generator<'_> {
     }
 
     /// The shortest path from `from` to all targets without an initial hop.
-    fn shortest(&self, from: u32, targets: &Targets) -> Option<Way> {
+    fn shortest(&self, from: u32, targets: &Targets) -> Option<PathChoice> {
         if self.shape.partial().is_empty() {
             let signs = self.lines.minimal_signs(from, targets.nodes());
             if let Some(way) = self.way(from, targets, signs) {
@@ -226,7 +226,7 @@ impl Generator<'_> {
     }
 
     /// The path with these signs, if it reaches all targets.
-    fn way(&self, from: u32, targets: &Targets, signs: u8) -> Option<Way> {
+    fn way(&self, from: u32, targets: &Targets, signs: u8) -> Option<PathChoice> {
         let mut sum = Path::default();
         for &node in targets.nodes() {
             let to = self.shape.place(node);
@@ -237,7 +237,7 @@ impl Generator<'_> {
             sum.hops += path.hops;
             sum.against_rule += path.against_rule;
         }
-        Some(Way { path: sum, signs })
+        Some(PathChoice { path: sum, signs })
     }
 
     /// The channel on which a packet arrives that has travelled to `to` in -Z, if its final hop
@@ -249,13 +249,17 @@ impl Generator<'_> {
             return None;
         }
         let [x, y, _] = end.0;
-        let corner = self.shape.node(Place([x, y, start.0[2]]))?;
+        let corner = self.shape.node(Coordinates([x, y, start.0[2]]))?;
         let registers = &self.registers[corner as usize];
         Some(registers.entry_vc(Direction::MinusZ, end.0[2]))
     }
 
     /// The initial hop with the shortest path after it, the node to which it leads, and that path.
-    fn after_initial_hop(&self, from: u32, targets: &Targets) -> Option<(Direction, u32, Way)> {
+    fn after_initial_hop(
+        &self,
+        from: u32,
+        targets: &Targets,
+    ) -> Option<(Direction, u32, PathChoice)> {
         let hops = Direction::ALL[..3].iter().filter_map(|&hop| {
             let next = self.shape.neighbour(from, hop)?;
             if !self.broken.works(from, hop) || self.registers[next as usize].is_dateline(hop) {
@@ -271,7 +275,7 @@ impl Generator<'_> {
         &mut self,
         start: u32,
         initial: Option<Direction>,
-        way: Way,
+        way: PathChoice,
         targets: &Targets,
     ) -> Entry {
         let mut tag = Tag {
@@ -299,7 +303,9 @@ impl Generator<'_> {
         }
         self.regions.is_clear(self.shape.place(start), tag)
             || !self.shape.partial().is_empty()
-                && self.roam.is_free(self.shape, self.broken, start, tag)
+                && self
+                    .path_search
+                    .is_free(self.shape, self.broken, start, tag)
     }
 }
 

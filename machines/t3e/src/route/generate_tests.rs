@@ -21,7 +21,7 @@ fn tables(shape: &Shape, broken: &Broken) -> Tables {
 /// number of routes with an initial hop, with a final hop, and without adaptivity.
 fn follow(shape: &Shape, broken: &Broken, tables: &Tables) -> [u32; 3] {
     let registers = registers(shape);
-    let mut roam = Roam::new(shape);
+    let mut path_search = MinimalPathSearch::new(shape);
     let mut found = [0; 3];
     for (from, pe, entry) in tables.routes() {
         let to = tables.destinations()[pe as usize];
@@ -34,7 +34,7 @@ fn follow(shape: &Shape, broken: &Broken, tables: &Tables) -> [u32; 3] {
         let start = entry
             .initial
             .map_or(from, |hop| shape.neighbour(from, hop).expect("walked"));
-        let free = roam.is_free(shape, broken, start, &entry.tag);
+        let free = path_search.is_free(shape, broken, start, &entry.tag);
         if !tables.in_fours() && !entry.tag.final_hop {
             assert_eq!(entry.tag.adaptive, free, "{from} to {to}: {entry:?}");
         }
@@ -80,7 +80,7 @@ fn whole_machines_take_shortest_ways_and_adapt() {
 }
 
 #[test]
-fn ways_lead_around_whatever_is_broken() {
+fn paths_lead_around_broken_links() {
     let mut rng = Rng::new(8, 8);
     let mut found = [0; 3];
     for (text, faults) in [("4x4x4", 12), ("5x3x4", 6), ("4x8x4", 6), ("2x4x3", 4)] {
@@ -115,7 +115,7 @@ fn a_string_of_nodes_between_two_broken_links_is_reached_as_in_figure_4() {
     // Nodes (1, 1..=2, 0) are disconnected from the rest of their ring in Y.
     let shape = shape("4x4x1");
     let mut broken = Broken::none(&shape);
-    let node = |x, y| shape.node(Place([x, y, 0])).expect("a node");
+    let node = |x, y| shape.node(Coordinates([x, y, 0])).expect("a node");
     broken.set_link(&shape, node(1, 0), Direction::PlusY, true);
     broken.set_link(&shape, node(1, 2), Direction::PlusY, true);
     let tables = tables(&shape, &broken);
@@ -154,7 +154,7 @@ fn partial_planes_are_reached_and_left() {
 fn an_entry_serves_four_or_none() {
     let shape = shape("8x12x8");
     let mut broken = Broken::none(&shape);
-    let node = |x, y, z| shape.node(Place([x, y, z])).expect("a node");
+    let node = |x, y, z| shape.node(Coordinates([x, y, z])).expect("a node");
     for z in 0..3 {
         broken.set_link(&shape, node(2, 3, z), Direction::PlusX, true);
         broken.set_link(&shape, node(5, 5, z), Direction::PlusZ, true);
@@ -198,7 +198,7 @@ fn an_entry_serves_four_or_none() {
     let lines = Lines::new(&shape, &broken, &registers(&shape));
     let reached = |to, signs| {
         lines
-            .in_direction_order(node(4, 4, 4), Place(to), signs)
+            .in_direction_order(node(4, 4, 4), Coordinates(to), signs)
             .is_some()
     };
     assert!(reached([0, 0, 0], 0b001) && reached([1, 1, 0], 0b011));
@@ -214,7 +214,7 @@ fn an_entry_serves_four_or_none() {
 }
 
 #[test]
-fn a_spare_takes_the_place_of_a_dead_node() {
+fn a_spare_replaces_a_dead_node() {
     let shape = shape("4x4x2");
     let mut broken = Broken::none(&shape);
     broken.set_isolated(&shape, 5, true);
@@ -245,7 +245,7 @@ fn a_final_hop_crosses_the_dateline_on_vc0_only() {
             registers,
             lines: Lines::new(&shape, &broken, registers),
             regions: Regions::new(&shape, &broken),
-            roam: Roam::new(&shape),
+            path_search: MinimalPathSearch::new(&shape),
         };
         let above = Targets {
             nodes: [3, 0, 0, 0],

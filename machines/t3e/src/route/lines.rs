@@ -1,7 +1,7 @@
 //! How far packets can travel along the lines of a machine.
 
 use phitwire_framing::t3e::direction::{Direction, DirectionSet};
-use phitwire_framing::t3e::tag::{Place, Tag};
+use phitwire_framing::t3e::tag::{Coordinates, Tag};
 
 use super::broken::Broken;
 use super::registers::RouteRegisters;
@@ -97,7 +97,7 @@ impl<'a> Lines<'a> {
         }
         self.barred_anywhere = vec![[0; 32]; 6];
         for direction in Direction::ALL {
-            let size = 1 << Place::BITS[direction.dimension()];
+            let size = 1 << Coordinates::BITS[direction.dimension()];
             let step = if direction.is_minus() { size - 1 } else { 1 };
             for from in 0..size {
                 for to in 0..size {
@@ -115,7 +115,7 @@ impl<'a> Lines<'a> {
     /// Whether a packet from `from` with `tag` may return from adaptive channels at every node of
     /// its minimal paths, where it looks up its virtual channel again.
     #[inline]
-    pub(super) fn may_come_back(&self, from: Place, tag: &Tag) -> bool {
+    pub(super) fn may_come_back(&self, from: Coordinates, tag: &Tag) -> bool {
         let may = |direction: Direction| {
             let [from, to] = [from, tag.to].map(|place| place.0[direction.dimension()]);
             self.barred_anywhere[direction.index()][usize::from(from)] >> to & 1 == 0
@@ -180,7 +180,7 @@ impl<'a> Lines<'a> {
     pub(super) fn path(
         &self,
         from: u32,
-        to: Place,
+        to: Coordinates,
         directions: impl Iterator<Item = Direction>,
     ) -> Option<Path> {
         let mut path = Path::default();
@@ -205,19 +205,19 @@ impl<'a> Lines<'a> {
     }
 
     #[inline]
-    pub(super) fn in_direction_order(&self, from: u32, to: Place, signs: u8) -> Option<Path> {
+    pub(super) fn in_direction_order(&self, from: u32, to: Coordinates, signs: u8) -> Option<Path> {
         self.path(from, to, self.directions(from, to, signs).iter())
     }
 
     /// The path in the order X, Y, Z, regardless of signs. The T3E does not use this order.
-    pub(super) fn in_dimension_order(&self, from: u32, to: Place, signs: u8) -> Option<Path> {
+    pub(super) fn in_dimension_order(&self, from: u32, to: Coordinates, signs: u8) -> Option<Path> {
         let directions = self.directions(from, to, signs);
         let in_order = [0, 1, 2, 3, 4, 5].map(|n| Direction::of(n / 2, n % 2 == 1));
         let travelled = in_order.into_iter().filter(|&d| directions.contains(d));
         self.path(from, to, travelled)
     }
 
-    fn directions(&self, from: u32, to: Place, signs: u8) -> DirectionSet {
+    fn directions(&self, from: u32, to: Coordinates, signs: u8) -> DirectionSet {
         let tag = Tag {
             to,
             signs,
@@ -270,7 +270,7 @@ mod tests {
         let mut broken = Broken::none(&shape);
         let hops = |broken: &Broken, from, to, signs| {
             let lines = Lines::new(&shape, broken, &registers);
-            let path = lines.in_direction_order(from, Place([to, 0, 0]), signs);
+            let path = lines.in_direction_order(from, Coordinates([to, 0, 0]), signs);
             path.map(|path| (path.hops, path.against_rule))
         };
         assert_eq!(hops(&broken, 6, 1, 0), Some((3, 0)));

@@ -72,7 +72,7 @@ impl Loads {
 mod tests {
     use super::*;
     use crate::route::generate;
-    use phitwire_framing::t3e::tag::Place;
+    use phitwire_framing::t3e::tag::Coordinates;
 
     struct Machine {
         shape: Shape,
@@ -112,7 +112,7 @@ mod tests {
         /// The loads if each node sends one packet to the position that `to` returns.
         fn pattern(&self, to: fn([u8; 3]) -> [u8; 3]) -> Loads {
             self.loads((0..self.shape.nodes()).map(|node| {
-                let to = Place(to(self.shape.place(node).0));
+                let to = Coordinates(to(self.shape.place(node).0));
                 (node, self.shape.node(to).expect("a node of the torus"), 1.0)
             }))
         }

@@ -25,10 +25,10 @@ pub mod walk;
 
 pub use broken::Broken;
 pub use decision::{Arrival, Decision, decide};
-pub use dependency::{Circle, Dependencies};
+pub use dependency::{Dependencies, DependencyCycle};
 pub use entry::Entry;
 pub use generate::{TablesError, generate};
 pub use registers::RouteRegisters;
 pub use shape::{Ring, Shape, ShapeError};
 pub use tables::{GROUP, NO_ROUTE, TABLE_ENTRIES, Tables, look_up};
-pub use walk::{Channel, Roam, Stray, walk};
+pub use walk::{Channel, MinimalPathSearch, Stray, walk};

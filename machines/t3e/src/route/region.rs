@@ -1,7 +1,7 @@
 //! Regions covered by the minimal paths of adaptive packets.
 
 use phitwire_framing::t3e::direction::Direction;
-use phitwire_framing::t3e::tag::{Place, Tag};
+use phitwire_framing::t3e::tag::{Coordinates, Tag};
 
 use super::broken::Broken;
 use super::shape::Shape;
@@ -38,7 +38,7 @@ impl Regions {
         self.sums = vec![[0; 4]; (2 * x + 1) * (2 * y + 1) * (2 * z + 1)];
         for at in all(self.size.map(|size| 2 * size)) {
             let place = [0, 1, 2].map(|n| (at[n] % self.size[n]) as u8);
-            let mut sum = Self::lacks(shape, broken, Place(place));
+            let mut sum = Self::lacks(shape, broken, Coordinates(place));
             // Inclusion-exclusion over the seven smaller boxes: those that are smaller by two
             // layers were counted twice.
             for less in 1..8_usize {
@@ -58,7 +58,7 @@ impl Regions {
     }
 
     /// Whether the node is missing, and which of its links in plus directions do not work.
-    fn lacks(shape: &Shape, broken: &Broken, place: Place) -> [u32; 4] {
+    fn lacks(shape: &Shape, broken: &Broken, place: Coordinates) -> [u32; 4] {
         let Some(node) = shape.node(place) else {
             return [1, 0, 0, 0];
         };
@@ -94,7 +94,7 @@ impl Regions {
     /// Conservative in columns with partial planes, where the missing part may lie outside all
     /// paths.
     #[inline]
-    pub(super) fn is_clear(&self, from: Place, tag: &Tag) -> bool {
+    pub(super) fn is_clear(&self, from: Coordinates, tag: &Tag) -> bool {
         if self.sums.is_empty() {
             return true;
         }
@@ -125,7 +125,7 @@ fn all(size: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::route::Roam;
+    use crate::route::MinimalPathSearch;
     use phitwire::rng::Rng;
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
         for text in ["4x4x4", "5x3x4", "1x2x6", "4x6x3+4x2x2+2x6x1"] {
             let shape: Shape = text.parse().expect("a shape");
             let mut broken = Broken::none(&shape);
-            let mut roam = Roam::new(&shape);
+            let mut path_search = MinimalPathSearch::new(&shape);
             for faults in 0..4 {
                 let regions = Regions::new(&shape, &broken);
                 let mut free = 0;
@@ -145,7 +145,7 @@ mod tests {
                         signs: rng.below(8) as u8,
                         ..Tag::default()
                     };
-                    let found = roam.is_free(&shape, &broken, from, &tag);
+                    let found = path_search.is_free(&shape, &broken, from, &tag);
                     let clear = regions.is_clear(shape.place(from), &tag);
                     assert!(found || !clear, "{text} {from} {tag:?}");
                     assert!(

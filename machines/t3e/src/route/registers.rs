@@ -1,12 +1,12 @@
 //! The routing registers of a router.
 
 use phitwire_framing::t3e::direction::Direction;
-use phitwire_framing::t3e::tag::Place;
+use phitwire_framing::t3e::tag::Coordinates;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RouteRegisters {
     /// The physical "who am I" (T3E sec. 2).
-    pub place: Place,
+    pub place: Coordinates,
     /// The Z ordinate of the neighbour in +Z, from which final hops arrive.
     pub plus_z: u8,
     /// Directions whose rings have their dateline here, one bit each.
@@ -34,7 +34,7 @@ impl RouteRegisters {
 
     /// Whether no node along `direction` has the ordinate of `to`.
     #[inline]
-    pub const fn lacks(&self, direction: Direction, to: Place) -> bool {
+    pub const fn lacks(&self, direction: Direction, to: Coordinates) -> bool {
         let dimension = direction.dimension();
         self.absent[dimension] >> to.0[dimension] & 1 != 0
     }

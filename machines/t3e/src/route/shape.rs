@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use phitwire_framing::t3e::direction::Direction;
-use phitwire_framing::t3e::tag::Place;
+use phitwire_framing::t3e::tag::Coordinates;
 
 use super::registers::RouteRegisters;
 
@@ -33,8 +33,8 @@ pub struct Shape {
     size: [u8; 3],
     partial: Vec<[u8; 3]>,
     in_fours: bool,
-    places: Vec<Place>,
-    /// Node numbers by [`Place::bits`].
+    places: Vec<Coordinates>,
+    /// Node numbers by [`Coordinates::bits`].
     numbers: Vec<u32>,
     neighbours: Vec<[u32; 6]>,
 }
@@ -88,7 +88,7 @@ impl Shape {
             in_fours: even(&size) && partial.iter().all(even),
             partial,
             places: Vec::new(),
-            numbers: vec![NONE; 1 << Place::BITS.iter().sum::<u32>()],
+            numbers: vec![NONE; 1 << Coordinates::BITS.iter().sum::<u32>()],
             neighbours: Vec::new(),
         };
         shape.number();
@@ -105,7 +105,7 @@ impl Shape {
                 for y in (0..deep).step_by(block) {
                     for x in (0..across).step_by(block) {
                         for in_block in 0..(block * block) as u8 {
-                            let place = Place([x | in_block & 1, y | in_block >> 1, z]);
+                            let place = Coordinates([x | in_block & 1, y | in_block >> 1, z]);
                             self.numbers[usize::from(place.bits())] = self.places.len() as u32;
                             self.places.push(place);
                         }
@@ -158,13 +158,13 @@ impl Shape {
     ///
     /// # Panics
     /// If the node does not exist.
-    pub fn place(&self, node: u32) -> Place {
+    pub fn place(&self, node: u32) -> Coordinates {
         self.places[node as usize]
     }
 
     /// The node at a position, if it exists.
-    pub fn node(&self, place: Place) -> Option<u32> {
-        let fits = (0..3).all(|dimension| place.0[dimension] >> Place::BITS[dimension] == 0);
+    pub fn node(&self, place: Coordinates) -> Option<u32> {
+        let fits = (0..3).all(|dimension| place.0[dimension] >> Coordinates::BITS[dimension] == 0);
         let node = fits.then(|| self.numbers[usize::from(place.bits())])?;
         (node != NONE).then_some(node)
     }
@@ -189,7 +189,9 @@ impl Shape {
             place.0[dimension] = ordinate;
             self.node(place)
         };
-        let nodes: Vec<u32> = (0..1 << Place::BITS[dimension]).filter_map(at).collect();
+        let nodes: Vec<u32> = (0..1 << Coordinates::BITS[dimension])
+            .filter_map(at)
+            .collect();
         let whole = dimension == 2 || nodes.len() == usize::from(self.size[dimension]);
         let closed = whole && nodes.len() > 1;
         Ring { nodes, closed }
@@ -271,7 +273,7 @@ fn check(size: [u8; 3], partial: &[[u8; 3]]) -> Result<(), ShapeError> {
     for dimension in 0..3 {
         let above = if dimension == 2 { planes } else { 0 };
         let found = u32::from(size[dimension]) + above;
-        let most = 1 << Place::BITS[dimension];
+        let most = 1 << Coordinates::BITS[dimension];
         if found > most {
             return Err(ShapeError::TooLarge {
                 dimension: names[dimension],
@@ -369,9 +371,13 @@ mod tests {
             }
         }
         // X first, since one size is odd.
-        assert_eq!(shape.place(5), Place([1, 1, 0]));
-        assert_eq!(shape.node(Place([4, 0, 0])), None);
-        assert_eq!(shape.node(Place([16, 0, 0])), None, "outside the address");
+        assert_eq!(shape.place(5), Coordinates([1, 1, 0]));
+        assert_eq!(shape.node(Coordinates([4, 0, 0])), None);
+        assert_eq!(
+            shape.node(Coordinates([16, 0, 0])),
+            None,
+            "outside the address"
+        );
     }
 
     #[test]
@@ -384,16 +390,16 @@ mod tests {
                 [node & 1, node >> 1 & 1],
                 [x, y].map(|at| u32::from(at & 1))
             );
-            assert_eq!(shape.place(node & !3), Place([x & !1, y & !1, z]));
+            assert_eq!(shape.place(node & !3), Coordinates([x & !1, y & !1, z]));
         }
-        assert_eq!(shape.place(4), Place([2, 0, 0]));
-        assert_eq!(shape.place(16), Place([0, 2, 0]));
+        assert_eq!(shape.place(4), Coordinates([2, 0, 0]));
+        assert_eq!(shape.place(16), Coordinates([0, 2, 0]));
     }
 
     #[test]
     fn partial_planes_lengthen_columns_and_leave_short_rows_open() {
         let shape = shape("8x12x8+8x4x2+4x12x1");
-        let at = |place| shape.node(Place(place)).expect("a node");
+        let at = |place| shape.node(Coordinates(place)).expect("a node");
         let column = |place| {
             let ring = shape.ring(at(place), 2);
             assert!(ring.closed);

@@ -79,12 +79,12 @@ impl Tables {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use phitwire_framing::t3e::tag::{Place, Tag};
+    use phitwire_framing::t3e::tag::{Coordinates, Tag};
 
     #[test]
     fn low_bits_are_not_translated_in_fours() {
         let tag = Tag {
-            to: Place([4, 6, 2]),
+            to: Coordinates([4, 6, 2]),
             ..Tag::default()
         };
         let initial = None;

@@ -27,7 +27,7 @@ pub enum Stray {
         direction: Direction,
     },
     #[error("the packet loops")]
-    Circle,
+    Loop,
     #[error("the packet is discarded at node {0}, whose line lacks its ordinate")]
     Nowhere(u32),
     #[error("the packet is delivered at node {0}")]
@@ -78,19 +78,19 @@ pub fn walk(
             vc: Some(vc),
         });
     }
-    Err(Stray::Circle)
+    Err(Stray::Loop)
 }
 
 /// A search through all minimal paths of packets, reused between packets.
 #[derive(Clone, Debug)]
-pub struct Roam {
+pub struct MinimalPathSearch {
     /// The last search that visited each node.
     seen: Vec<u32>,
     search: u32,
     stack: Vec<u32>,
 }
 
-impl Roam {
+impl MinimalPathSearch {
     pub fn new(shape: &Shape) -> Self {
         Self {
             seen: vec![0; shape.nodes() as usize],
@@ -140,7 +140,7 @@ impl Roam {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use phitwire_framing::t3e::tag::Place;
+    use phitwire_framing::t3e::tag::Coordinates;
 
     fn torus() -> (Shape, Vec<RouteRegisters>) {
         let shape: Shape = "4x4x4".parse().expect("a shape");
@@ -150,7 +150,7 @@ mod tests {
 
     fn entry(to: [u8; 3], signs: u8, initial: Option<Direction>) -> Entry {
         let tag = Tag {
-            to: Place(to),
+            to: Coordinates(to),
             signs,
             ..Tag::default()
         };
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn channels_change_behind_the_dateline() {
         let (shape, registers) = torus();
-        let node = |place| shape.node(Place(place)).expect("a node");
+        let node = |place| shape.node(Coordinates(place)).expect("a node");
         // +Y before -X, across the dateline of +Y at 0.
         let entry = entry([0, 1, 2], 0b001, Some(Direction::PlusZ));
         let walked = walk(
@@ -186,9 +186,9 @@ mod tests {
     }
 
     #[test]
-    fn strays_are_told_apart() {
+    fn strays_are_distinguished() {
         let (shape, mut registers) = torus();
-        let node = |place| shape.node(Place(place)).expect("a node");
+        let node = |place| shape.node(Coordinates(place)).expect("a node");
         let [from, to] = [[0, 0, 0], [2, 0, 0]].map(node);
         let mut broken = Broken::none(&shape);
         let go = |broken: &Broken, registers: &[RouteRegisters], entry| {
@@ -212,19 +212,19 @@ mod tests {
         assert_eq!(go(&broken, &registers, right), Err(cut));
         assert_eq!(go(&broken, &registers, entry([2, 0, 0], 1, None)), Ok(2));
         // A router with a wrong address forwards the packet.
-        registers[to as usize].place = Place([1, 0, 0]);
+        registers[to as usize].place = Coordinates([1, 0, 0]);
         let again = go(&Broken::none(&shape), &registers, right);
-        assert_eq!(again, Err(Stray::Circle));
+        assert_eq!(again, Err(Stray::Loop));
     }
 
     #[test]
     fn adaptive_packets_may_meet_what_deterministic_ones_do_not() {
         let (shape, _) = torus();
         let mut broken = Broken::none(&shape);
-        let mut roam = Roam::new(&shape);
-        let at = |x, y| shape.node(Place([x, y, 0])).expect("a node");
+        let mut path_search = MinimalPathSearch::new(&shape);
+        let at = |x, y| shape.node(Coordinates([x, y, 0])).expect("a node");
         broken.set_link(&shape, at(0, 1), Direction::PlusX, true);
-        let mut free = |from, entry: Entry| roam.is_free(&shape, &broken, from, &entry.tag);
+        let mut free = |from, entry: Entry| path_search.is_free(&shape, &broken, from, &entry.tag);
         // +X first avoids the broken link.
         assert!(!free(at(0, 0), entry([2, 2, 0], 0, None)));
         assert!(free(at(0, 0), entry([2, 0, 0], 0, None)));
@@ -237,10 +237,10 @@ mod tests {
     fn adaptive_packets_keep_out_of_columns_without_their_plane() {
         let shape: Shape = "4x4x4+4x2x1".parse().expect("a shape");
         let broken = Broken::none(&shape);
-        let mut roam = Roam::new(&shape);
+        let mut path_search = MinimalPathSearch::new(&shape);
         let mut free = |from, to| {
-            let from = shape.node(Place(from)).expect("a node");
-            roam.is_free(&shape, &broken, from, &entry(to, 0, None).tag)
+            let from = shape.node(Coordinates(from)).expect("a node");
+            path_search.is_free(&shape, &broken, from, &entry(to, 0, None).tag)
         };
         assert!(free([1, 0, 2], [3, 1, 4]));
         assert!(!free([1, 2, 2], [3, 0, 4]), "no plane 4 at Y=2");

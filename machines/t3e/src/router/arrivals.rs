@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flits_are_told_apart_by_their_cycles() {
+    fn flits_are_distinguished_by_their_cycles() {
         let mut arrivals = Arrivals::default();
         arrivals.announce(15, 1);
         arrivals.announce(16, 4);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_in_a_frame_comes_in_one_by_one() {
+    fn flits_of_a_frame_enter_one_by_one() {
         let mut frames = Frames::default();
         frames.enqueue(2, 2);
         frames.enqueue(0, 1);

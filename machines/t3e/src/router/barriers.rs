@@ -41,7 +41,7 @@ pub(super) struct Urgent {
 impl Urgent {
     /// Records that an urgent flit has arrived at `port`.
     #[inline]
-    pub fn came(&mut self, port: usize) {
+    pub fn on_urgent_flit(&mut self, port: usize) {
         self.arrived |= 1 << port;
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use phitwire_framing::t3e::maintenance::{MaintenanceCommand, MaintenancePacket, Way};
+use phitwire_framing::t3e::maintenance::{MaintenanceCommand, MaintenancePacket, SourceRoute};
 
 use super::barriers::{Pace, Urgent};
 use super::crossbar::Crossbar;
@@ -79,7 +79,7 @@ impl RouterCore {
 
     /// Routes waiting packets again after tables or registers have changed.
     pub(super) fn route_again(&mut self) {
-        self.crossbar.decide_anew();
+        self.crossbar.invalidate_decisions();
     }
 
     pub(super) fn each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
@@ -177,7 +177,7 @@ impl ChipCore for RouterCore {
     #[inline]
     fn changed(&mut self, port: usize, vc: usize, change: Change) {
         match change {
-            Change::Arrived(_) if vc == URGENT => self.urgent.came(port),
+            Change::Arrived(_) if vc == URGENT => self.urgent.on_urgent_flit(port),
             Change::Arrived(flits) => self.crossbar.enqueue(port, vc, flits),
             Change::Front => {}
         }
@@ -294,7 +294,11 @@ impl CoreRemoteRegisters for RouterCore {
         register: RegisterName<'_>,
         write: Option<u64>,
     ) -> Result<u32, DeviceError> {
-        let legs = way.try_into().map(Way).ok().filter(Way::fits);
+        let legs = way
+            .try_into()
+            .map(SourceRoute)
+            .ok()
+            .filter(SourceRoute::fits);
         let way = legs.ok_or_else(|| DeviceError::Unreachable {
             register: register.to_string(),
         })?;

@@ -1,6 +1,6 @@
 //! The look-up table of a router, which routes packets of its processor (T3E sec. 2).
 
-use phitwire_framing::t3e::tag::Place;
+use phitwire_framing::t3e::tag::Coordinates;
 use prefetch_index::prefetch_index;
 
 use crate::route::Entry;
@@ -64,7 +64,7 @@ impl LookUpTable {
         let mut entry = (*self.entries.get(usize::from(processor >> 2))?)?;
         let [x, y, z] = entry.tag.to.0;
         let low = processor as u8;
-        entry.tag.to = Place([x & !1 | low & 1, y & !1 | low >> 1 & 1, z]);
+        entry.tag.to = Coordinates([x & !1 | low & 1, y & !1 | low >> 1 & 1, z]);
         Some(entry)
     }
 }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn an_entry_serves_one_processor_or_four() {
-        let to = Place([4, 6, 2]);
+        let to = Coordinates([4, 6, 2]);
         let entry = Entry {
             tag: Tag {
                 to,

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use phitwire_framing::t3e::flit::{Control, Flit};
 use phitwire_framing::t3e::maintenance::{Hop, MaintenanceHeader, MaintenanceTrail};
 use phitwire_framing::t3e::maintenance::{
-    MAINTENANCE_FLITS, MaintenanceCommand, MaintenancePacket, Way,
+    MAINTENANCE_FLITS, MaintenanceCommand, MaintenancePacket, SourceRoute,
 };
 
 use super::ports::PORTS;
@@ -182,11 +182,11 @@ impl Maintenance {
         self.give_up(port);
         let holder = self.holders[port].take();
         self.counters.lost += u64::from(holder.is_some());
-        self.let_go(port, holder);
+        self.release_output(port, holder);
     }
 
     /// Takes the output `out` from `holder`. The rest of the holder's packet is discarded.
-    fn let_go(&mut self, out: usize, holder: Option<u8>) {
+    fn release_output(&mut self, out: usize, holder: Option<u8>) {
         match holder {
             Some(HERE) => self.stop(out),
             Some(port) => self.incoming[usize::from(port)] = Incoming::Eaten,
@@ -283,7 +283,7 @@ impl Maintenance {
         // No holder means that it was the last flit.
         let holder = self.holders[out].take();
         self.counters.lost += 1;
-        self.let_go(out, holder);
+        self.release_output(out, holder);
     }
 
     /// Sends the reply to an executed request.
@@ -342,7 +342,7 @@ impl Maintenance {
     /// router. Also returns its tag.
     pub fn request(
         &mut self,
-        way: Way,
+        way: SourceRoute,
         register: u16,
         write: Option<u64>,
     ) -> (u8, Option<MaintenancePacket>) {
@@ -352,7 +352,7 @@ impl Maintenance {
         self.answers.retain(|(old, ..)| *old != tag);
         self.counters.requested += 1;
         let packet = MaintenancePacket::request(way, tag, register, write);
-        if way == Way::default() {
+        if way == SourceRoute::default() {
             return (tag, Some(packet));
         }
         self.set_out(packet);
@@ -380,7 +380,7 @@ mod tests {
     /// A packet that never ends would eat every packet from another port.
     #[test]
     fn a_packet_that_is_damaged_on_its_way_keeps_no_port_ahead() {
-        let way = Way([2, 0, 0, 0, 0, 0]);
+        let way = SourceRoute([2, 0, 0, 0, 0, 0]);
         let mut words = MaintenancePacket::request(way, 0, 1, Some(5)).words();
         words[1] ^= 3;
         let (out, from) = (Direction::PlusX.index(), Direction::MinusX.index());
@@ -410,8 +410,8 @@ mod tests {
     /// The rest of a packet never arrives if the session of its link has ended. The routers ahead
     /// reserve a port until they have all of it, and no router executes the added flits.
     #[test]
-    fn what_a_session_cuts_off_is_ended_for_the_routers_ahead() {
-        let way = Way([2, 0, 0, 0, 0, 0]);
+    fn packets_cut_by_a_session_end_are_ended_for_the_next_routers() {
+        let way = SourceRoute([2, 0, 0, 0, 0, 0]);
         let (out, from) = (Direction::PlusX.index(), Direction::MinusX.index());
         for write in [0, 1, 5, 0x4000_0000_0000_0003, u64::MAX] {
             let words = MaintenancePacket::request(way, 0, 1, Some(write)).words();

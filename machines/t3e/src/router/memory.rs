@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_wait_for_a_way_and_keep_their_order() {
+    fn packets_wait_for_a_free_output_in_order() {
         let mut memory = Memory::default();
         for (who, number) in [(3, 7), (4, 8), (5, 7)] {
             assert!(memory.begin(who, (number, false), 2, MEMORY_FLITS));

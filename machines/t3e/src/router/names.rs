@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use phitwire_framing::t3e::tag::{Place, Tag};
+use phitwire_framing::t3e::tag::{Coordinates, Tag};
 
 /// The logical number of each processor, by the position to which its packets go or where their
 /// final hops begin. This is the inverse of the look-up tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names(BTreeMap<u16, u16>);
 
-const fn key(to: Place, final_hop: bool) -> u16 {
+const fn key(to: Coordinates, final_hop: bool) -> u16 {
     to.bits() | (final_hop as u16) << 13
 }
 
 impl Names {
     /// Numbers of processors at the given positions, each with the position where its final hops
     /// begin, if there is one.
-    pub fn new(places: impl IntoIterator<Item = (Place, Option<Place>)>) -> Self {
+    pub fn new(places: impl IntoIterator<Item = (Coordinates, Option<Coordinates>)>) -> Self {
         let mut names = BTreeMap::new();
         for ((place, above), number) in places.into_iter().zip(0..) {
             names.insert(key(place, false), number);
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn requests_follow_a_processor_and_responses_do_not() {
-        let [a, b, above] = [[1, 0, 0], [2, 0, 0], [1, 0, 1]].map(Place);
+        let [a, b, above] = [[1, 0, 0], [2, 0, 0], [1, 0, 1]].map(Coordinates);
         let mut known = KnownNames::new(Arc::new(Names::new([(a, Some(above))])));
         let to = |to, final_hop| Tag {
             to,

@@ -15,7 +15,7 @@
 
 use phitwire_framing::t3e::barrier::{UNITS, UnitNumber};
 use phitwire_framing::t3e::maintenance::MaintenanceCommand;
-use phitwire_framing::t3e::tag::Place;
+use phitwire_framing::t3e::tag::Coordinates;
 
 use super::core::{RouterCore, T3eRouter};
 use super::lookup::ENTRIES;
@@ -136,7 +136,7 @@ impl RouterCore {
         match register {
             Register::Physical => {
                 let place = below(13, "ordinates X, Y, Z of 4, 5 and 4 bits")?;
-                route.place = Place::from_bits(place as u16);
+                route.place = Coordinates::from_bits(place as u16);
             }
             Register::Logical => {
                 crossbar.processor = below(12, "a processor number of 12 bits")? as u16;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use phitwire_framing::t3e::direction::Direction;
-use phitwire_framing::t3e::tag::Place;
+use phitwire_framing::t3e::tag::Coordinates;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -43,7 +43,10 @@ enum TablesError {
     #[error("cannot parse the tables: {0}")]
     Form(#[from] serde_json::Error),
     #[error("the tables belong to the router at {theirs}, but this one is at {own}")]
-    Place { own: Place, theirs: Place },
+    Coordinates {
+        own: Coordinates,
+        theirs: Coordinates,
+    },
     #[error(
         "the look-up table has {new} entries, but this router has {own}: are the tables for \
          another topology?"
@@ -106,8 +109,8 @@ impl RouterTables {
     fn applied(self, own: &RouterRegisters) -> Result<RouterRegisters, TablesError> {
         let place = own.route.place;
         if self.place != place.bits() {
-            let theirs = Place::from_bits(self.place);
-            return Err(TablesError::Place { own: place, theirs });
+            let theirs = Coordinates::from_bits(self.place);
+            return Err(TablesError::Coordinates { own: place, theirs });
         }
         let (had, new) = (own.table.entries().len(), self.entries.len());
         if had != new {
@@ -197,7 +200,7 @@ impl CoreRerouting for RouterCore {
         crossbar.processor = processor;
         crossbar.rename(names);
         crossbar.set_cut_off(cut_off);
-        crossbar.decide_anew();
+        crossbar.invalidate_decisions();
         Ok(())
     }
 }

@@ -12,10 +12,10 @@ use crate::topology::{Channels, Defect, Defects, Torus, TorusSpec};
 use phitwire::device::LinkFault;
 use phitwire::link::impair::Probability;
 use phitwire::net::{Clock, Effort, Network as _, Profile};
-use phitwire::nic::{BarrierSpec, Operation, TrafficPattern, TrafficSpec, Ways};
+use phitwire::nic::{BarrierSpec, Operation, RoutingMode, TrafficPattern, TrafficSpec};
 use phitwire::rng::Rng;
 use phitwire::sim::LinkSpec;
-use phitwire::sim::soak::random::{Beside, netem, pick, up_to};
+use phitwire::sim::soak::random::{LateConditions, netem, pick, up_to};
 use phitwire::sim::soak::{Case, Family, Harm, Hooks, Late, OwnHarm, RUNS, Soaked};
 use phitwire::time::Duration;
 
@@ -249,8 +249,8 @@ fn traffic(rng: &mut Rng, processors: &[u16], seed: u64) -> TrafficSpec {
         Operation::Amo => 8,
     };
     let ways = match op == Operation::Put && size < 8 {
-        true => Ways::Ordered,
-        false => pick(rng, &[Ways::Adaptive0, Ways::Ordered]),
+        true => RoutingMode::Ordered,
+        false => pick(rng, &[RoutingMode::Adaptive0, RoutingMode::Ordered]),
     };
     TrafficSpec {
         run: RUNS[0],
@@ -284,8 +284,8 @@ impl Soaked for Tori {
     fn case(seed: u64, how: Late) -> Case<Self> {
         let mut rng = Rng::new(seed, STREAM);
         let mut late_rng = Rng::new(seed, LATE_STREAM);
-        let beside = Beside::random(how, &mut late_rng);
-        let mut spec = torus(&mut rng, beside.lane_threshold());
+        let conditions = LateConditions::random(how, &mut late_rng);
+        let mut spec = torus(&mut rng, conditions.lane_threshold());
         // Times scale with the round trip: 25 ns of cable, or microseconds between processes.
         let is_paced = spec.settings.profile == Profile::Paper;
         let (unit_us, latency) = match is_paced {
@@ -315,7 +315,7 @@ impl Soaked for Tori {
         };
         // Corruption affects all lanes, so do not give up lanes. Cases that must give up lanes drop
         // the corruption instead.
-        if !beside.lanes && corrupts(&impairment, &harms) {
+        if !conditions.lanes && corrupts(&impairment, &harms) {
             spec.settings.lane_retry_threshold = 0;
         }
         let case = Case {
@@ -329,7 +329,7 @@ impl Soaked for Tori {
             harms,
             hooks: Hooks::default(),
         };
-        case.with((how, beside), &mut late_rng, unit, longest)
+        case.with((how, conditions), &mut late_rng, unit, longest)
     }
 }
 

@@ -28,7 +28,7 @@ fn a_seed_with_late_copies_has_what_it_is_for() {
 
 #[test]
 fn lanes_are_given_up_and_ends_stand_still_while_copies_come() {
-    lanes_and_stops_beside_copies::<Tori>();
+    lanes_and_stops_with_late_copies::<Tori>();
 }
 
 #[test]
@@ -37,8 +37,8 @@ fn a_network_that_is_not_allowed_to_lose_and_does_is_a_failure() {
 }
 
 #[test]
-fn a_trace_tells_what_was_done_and_what_came_of_it() {
-    trace_tells_what_was_done::<Tori>();
+fn a_trace_records_actions_and_results() {
+    trace_records_actions::<Tori>();
 }
 
 #[test]
@@ -82,13 +82,13 @@ fn every_kind_of_harm_and_torus_comes_up() {
 }
 
 #[test]
-fn what_is_on_its_way_in_a_torus_is_not_at_rest() {
+fn packets_in_flight_in_a_torus_are_not_at_rest() {
     let is_long = |case: &Case<Tori>| {
         let is_paced = case.spec.settings.profile == Profile::Paper;
         is_paced && case.traffic.count > 100 && case.traffic.window > 50
     };
     let case = (1..).map(Case::random).find(is_long);
-    let found = found_on_the_way(&case.unwrap(), 2_000, Duration::from_ns(100));
+    let found = found_during_the_run(&case.unwrap(), 2_000, Duration::from_ns(100));
     let any = |wanted: fn(&Violation) -> bool| found.iter().any(wanted);
     assert!(any(|v| matches!(v, Violation::Outstanding { .. })));
     assert!(any(|v| matches!(v, Violation::Credits { .. })));
@@ -103,7 +103,7 @@ const ANY: Allowance = Allowance {
 
 /// Violations in a case's traffic while the link of the first processor goes down and up again, and
 /// link ends make a mistake.
-fn amiss(case: &Case<Tori>, mistake: Option<Sabotage>) -> Vec<Violation> {
+fn violations(case: &Case<Tori>, mistake: Option<Sabotage>) -> Vec<Violation> {
     let run = || {
         let mut world = case.bring_up().expect("all links come up");
         world.start_traffic(&case.traffic).expect("a run");
@@ -141,12 +141,12 @@ fn mistakes_of_link_ends_are_found() {
     };
     let cases: Vec<Case<Tori>> = (0..).map(Case::random).filter(is_long).take(3).collect();
     for case in &cases {
-        assert_eq!(amiss(case, None), []);
+        assert_eq!(violations(case, None), []);
     }
     for mistake in [Sabotage::CreditsTwice, Sabotage::CreditsLost] {
         let found: Vec<_> = cases
             .iter()
-            .flat_map(|case| amiss(case, Some(mistake)))
+            .flat_map(|case| violations(case, Some(mistake)))
             .collect();
         let wanted = |v: &Violation| matches!(v, Violation::Credits { .. });
         assert!(found.iter().any(wanted), "{mistake:?} {found:?}");

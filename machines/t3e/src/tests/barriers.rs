@@ -120,7 +120,7 @@ fn a_run_ends_at_all_participants_after_the_same_barrier() {
 }
 
 #[test]
-fn who_does_not_come_is_waited_for_with_patience_only() {
+fn a_missing_processor_is_waited_for_until_the_patience_ends() {
     let mut world = world(torus("2x2x2"), false);
     let mut spec = spec(4, (0..8).collect(), 10);
     spec.patience_ns = 500_000;

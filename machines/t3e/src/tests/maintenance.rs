@@ -1,5 +1,5 @@
 use phitwire_framing::t3e::direction::Direction;
-use phitwire_framing::t3e::tag::Place;
+use phitwire_framing::t3e::tag::Coordinates;
 
 use super::{Torus, World, puts, router, set, torus, with, world};
 use crate::CYCLE_PS;
@@ -126,7 +126,7 @@ fn a_port_moves_one_flit_in_a_clock() {
         let mut world = world(torus("4x4x1"), true);
         let ask = |world: &mut World<Torus>, (place, way): ([u8; 3], [i8; 6])| {
             let name = RegisterName::Name("physical");
-            let node = world.topology().shape().node(Place(place));
+            let node = world.topology().shape().node(Coordinates(place));
             let node = router(world, node.expect("the node exists"));
             let asked = with(world, node, |device| {
                 device
@@ -169,7 +169,7 @@ fn registers(world: &World<Torus>) -> Vec<RouteRegisters> {
 }
 
 /// Checks for circular waits among channels.
-fn check(world: &World<Torus>) -> Result<(), dependency::Circle> {
+fn check(world: &World<Torus>) -> Result<(), dependency::DependencyCycle> {
     let torus = world.topology();
     let tables = &torus.routes().expect("tables").tables;
     dependency::check(torus.shape(), &registers(world), tables)

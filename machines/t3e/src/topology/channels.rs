@@ -176,13 +176,13 @@ impl Travelled {
                 travelled.final_hops |= 1 << tag.to.0[2];
             }
         }
-        travelled.enter_on_the_way(shape);
+        travelled.enter_transit_links(shape);
         travelled
     }
 
     /// An adaptive packet may enter a direction again at every ordinate of its path, even in a
     /// column that lacks the ordinate where it began.
-    fn enter_on_the_way(&mut self, shape: &Shape) {
+    fn enter_transit_links(&mut self, shape: &Shape) {
         for direction in Direction::ALL {
             let dimension = direction.dimension();
             let ordinates = (0..shape.nodes()).map(|node| shape.place(node).0[dimension]);

@@ -2,7 +2,7 @@
 
 use super::model::{MAX_NODES, Torus};
 use crate::route::{Dependencies, Entry, RouteRegisters, TablesError};
-use phitwire::net::{Effort, Mistake, MistakeKind as K, Mistakes, Network, NodeRef, Place};
+use phitwire::net::{Effort, Location, Mistake, MistakeKind as K, Mistakes, Network, NodeRef};
 
 /// Maximum number of nodes for which a bounded check looks for circular waits. In larger tori it
 /// only finds unreachable nodes, unless channel tables are given.
@@ -39,14 +39,14 @@ pub(super) fn within(torus: &Torus, effort: Effort) -> (Mistakes, bool) {
     if followed {
         let entries = routes.tables.routes();
         let entries = entries.map(|(from, _, entry)| (from, entry));
-        mistakes.extend(circle(torus, &[&routes.registers], entries));
+        mistakes.extend(dependency_cycle(torus, &[&routes.registers], entries));
     }
     (mistakes, followed)
 }
 
 /// A cycle of channels in which packets routed by these entries can wait for each other, if each
 /// router has any one of these register sets.
-pub(super) fn circle(
+pub(super) fn dependency_cycle(
     torus: &Torus,
     registers: &[&[RouteRegisters]],
     entries: impl Iterator<Item = (u32, Entry)>,
@@ -55,7 +55,7 @@ pub(super) fn circle(
         entry.tag.adaptive &= torus.adaptive;
         (from, entry)
     });
-    let circle = Dependencies::while_changing(&torus.shape, registers, entries).circle()?;
+    let circle = Dependencies::while_changing(&torus.shape, registers, entries).find_cycle()?;
     let named = |(place, direction, vc): &_| format!("{place} {direction} VC{vc}");
     let names: Vec<String> = circle.0.iter().map(named).collect();
     let (first, direction, _) = circle.0[0];
@@ -64,16 +64,16 @@ pub(super) fn circle(
     // Report the position of the ring's tables, if the description has them.
     let (place, help) = match node {
         Some(node) if torus.vc_tables.names(&torus.shape, node, dimension) => (
-            Place::Router(node, dimension as u32),
+            Location::Router(node, dimension as u32),
             "reset to 0 the entries by which packets cross a dateline on VC1; `phitwire topology \
              channels` finds tables without such entries",
         ),
         _ => (
-            node.map_or(Place::Network, Place::Chip),
+            node.map_or(Location::Network, Location::Chip),
             "write channels = \"time-of-crossing\", or break fewer links",
         ),
     };
-    Some(Mistake::circle(place, &names).help(help))
+    Some(Mistake::dependency_cycle(place, &names).help(help))
 }
 
 fn structure(torus: &Torus) -> Option<Mistake> {
@@ -82,12 +82,12 @@ fn structure(torus: &Torus) -> Option<Mistake> {
         let message =
             format!("{nodes} nodes are too many: look-up tables distinguish at most {MAX_NODES}");
         let help = "choose smaller sizes";
-        return Some(K::TooLarge.at(Place::Network, message).help(help));
+        return Some(K::TooLarge.at(Location::Network, message).help(help));
     }
     (torus.spares >= nodes).then(|| {
         let message = format!("all {nodes} nodes are spare ({} spares)", torus.spares);
         let help = "leave some nodes for processors";
-        K::BadValue.at(Place::Network, message).help(help)
+        K::BadValue.at(Location::Network, message).help(help)
     })
 }
 
@@ -100,8 +100,8 @@ fn no_tables(error: TablesError) -> Mistake {
         TablesError::TooMany(_) | TablesError::NoNode { .. } => "choose smaller sizes",
     };
     let place = match error {
-        TablesError::NoBlock(processor) => Place::Processor(processor),
-        _ => Place::Network,
+        TablesError::NoBlock(processor) => Location::Processor(processor),
+        _ => Location::Network,
     };
     K::BadValue.at(place, error.to_string()).help(help)
 }
@@ -123,5 +123,5 @@ fn unreachable(torus: &Torus, from: u32, to: u32) -> Mistake {
             "too many broken links around the node: repair one of them, or mark the node as broken"
         }
     };
-    K::Unreachable.at(Place::Chip(to), message).help(help)
+    K::Unreachable.at(Location::Chip(to), message).help(help)
 }

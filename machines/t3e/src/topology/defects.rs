@@ -2,7 +2,7 @@ use core::fmt;
 use std::collections::BTreeSet;
 
 use phitwire_framing::t3e::direction::Direction;
-use phitwire_framing::t3e::tag::Place;
+use phitwire_framing::t3e::tag::Coordinates;
 
 use crate::route::{Broken, Shape};
 
@@ -21,7 +21,7 @@ pub enum DefectError {
     #[error("no such node in the torus")]
     NoNode,
     #[error("node {0} has no link in {1}")]
-    NoLink(Place, Direction),
+    NoLink(Coordinates, Direction),
 }
 
 impl DefectError {
@@ -87,7 +87,7 @@ fn node_of(text: &str, shape: &Shape) -> Result<u32, DefectError> {
     let ordinates: Option<[u32; 3]> = ordinates.and_then(|numbers| numbers.try_into().ok());
     let ordinates = ordinates.ok_or(DefectError::Syntax)?;
     let place = ordinates.map(|ordinate| u8::try_from(ordinate).unwrap_or(u8::MAX));
-    shape.node(Place(place)).ok_or(DefectError::NoNode)
+    shape.node(Coordinates(place)).ok_or(DefectError::NoNode)
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

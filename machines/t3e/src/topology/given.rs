@@ -23,7 +23,7 @@ use phitwire_framing::t3e::direction::Direction;
 
 use crate::route::{RouteRegisters, Shape};
 use phitwire::net::{
-    Fields, MistakeKind as K, Place, Problems, Section, Shown, Spans, Value, read_other,
+    Fields, Location, MistakeKind as K, Problems, Section, Shown, Spans, Value, read_other,
 };
 
 pub(super) const KEY: &str = "vc_tables";
@@ -265,14 +265,14 @@ pub(super) fn read(
         for node in 0..shape.nodes() {
             if RingKind::of(shape, node, kind.dimension).as_ref() == Some(kind) {
                 // The tables of a router in a dimension.
-                spans.add(Place::Router(node, kind.dimension as u32), span.clone());
+                spans.add(Location::Router(node, kind.dimension as u32), span.clone());
             }
         }
     };
     let Some(name) = value.get_ref().as_str() else {
         return sections(fields, value, shape, &mut note);
     };
-    let place = Place::Text(value.span());
+    let place = Location::Text(value.span());
     let opened = fields.files.open(name);
     let read = opened.map(|bytes| GivenTables::read_file(name, &bytes, shape));
     match read {
@@ -330,9 +330,9 @@ fn sections(
             if let Some(first) = places.get(&kind) {
                 fields.mistakes.add(|| {
                     let message = format!("the rings in {kind} already have tables");
-                    let mistake = K::NamedTwice.at(Place::Text(span.clone()), message);
+                    let mistake = K::NamedTwice.at(Location::Text(span.clone()), message);
                     let help = "one section covers all equal rings: remove one of the sections";
-                    mistake.again(Place::Text(first.clone())).help(help)
+                    mistake.again(Location::Text(first.clone())).help(help)
                 });
                 continue;
             }

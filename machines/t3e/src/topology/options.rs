@@ -6,7 +6,7 @@ use super::model::{MAX_NODES, TorusSpec};
 use super::read::within;
 use crate::route::Shape;
 use phitwire::catalogue::{
-    Generator, Given, Kind, OptionError, OptionSpec, Outline, common, readable,
+    Generator, Kind, OptionError, OptionSpec, OptionValues, Outline, common, readable,
 };
 use phitwire::net::Generated;
 
@@ -70,7 +70,7 @@ const OPTIONS: &[OptionSpec] = &[
 ];
 
 /// All tori with the given number of nodes, including those with partial planes of one size.
-fn sizes(outline: &Outline) -> Vec<Given> {
+fn sizes(outline: &Outline) -> Vec<OptionValues> {
     let nodes = outline.routers;
     if nodes != outline.nics || nodes > MAX_NODES as usize {
         return Vec::new();
@@ -87,18 +87,17 @@ fn sizes(outline: &Outline) -> Vec<Given> {
     let is_joined = |size, partial| pairs(size, partial) == outline.joined;
     // Keep full tori whatever number of links is given: links may be missing, and there are few of
     // these sizes.
-    let whole = boxes(MOST_NODES, nodes).map(|size| Given::of([("size", text(size))]));
-    let mut all: Vec<Given> = whole.collect();
+    let whole = boxes(MOST_NODES, nodes).map(|size| OptionValues::of([("size", text(size))]));
+    let mut all: Vec<OptionValues> = whole.collect();
     for rest in 1..nodes {
         for size in boxes(MOST_NODES, nodes - rest).filter(|size| size[2] > 1) {
             let [x, y, z] = size;
             let partial = boxes([x, y, MOST_NODES[2].saturating_sub(z)], rest);
             let partial = partial.filter(|partial| partial[0] < x || partial[1] < y);
             let partial = partial.filter(|&partial| is_joined(size, partial));
-            all.extend(
-                partial
-                    .map(|partial| Given::of([("size", text(size)), ("partial", text(partial))])),
-            );
+            all.extend(partial.map(|partial| {
+                OptionValues::of([("size", text(size)), ("partial", text(partial))])
+            }));
         }
     }
     all
@@ -126,11 +125,11 @@ fn pairs([x, y, z]: [usize; 3], [part_x, part_y, part_z]: [usize; 3]) -> usize {
 /// Maximum number of nodes in X, Y and Z.
 const MOST_NODES: [usize; 3] = [16, 32, 16];
 
-fn generate(given: &Given) -> Generated {
+fn generate(given: &OptionValues) -> Generated {
     Ok(Box::new(spec(given)?.torus()))
 }
 
-fn spec(given: &Given) -> Result<TorusSpec, String> {
+fn spec(given: &OptionValues) -> Result<TorusSpec, String> {
     let (name, settings) = common(given)?;
     let mut size: Vec<String> = given.all("size").to_vec();
     size.extend_from_slice(given.all("partial"));
@@ -191,8 +190,8 @@ mod tests {
     use crate::topology::Torus;
     use phitwire::net::{Network, Profile};
 
-    fn given(options: &[(&'static str, &str)]) -> Given {
-        let mut given = Given::default();
+    fn given(options: &[(&'static str, &str)]) -> OptionValues {
+        let mut given = OptionValues::default();
         for &(name, values) in options {
             let values = values.split(',').map(str::to_owned).collect();
             given.add(name, values);

@@ -9,7 +9,7 @@ use super::given;
 use super::model::{MAX_NODES, Torus, TorusSpec};
 use crate::route::Shape;
 use phitwire::net::{
-    Describe, Fields, MistakeKind as K, Place, Section, Settings, Shown, Spans, Value,
+    Describe, Fields, Location, MistakeKind as K, Section, Settings, Shown, Spans, Value,
 };
 
 /// Help for an invalid size.
@@ -35,7 +35,7 @@ impl Describe for Torus {
         if let Some(value) = root.take("spares") {
             let spares = fields.integer(value, 0..=u64::from(MAX_NODES));
             spec.spares = spares.unwrap_or(0) as u32;
-            spans.add(Place::Network, value.span());
+            spans.add(Location::Network, value.span());
             if shape.is_some() && spec.spares >= spec.shape.nodes() {
                 let message = format!("all {} nodes are spare", spec.shape.nodes());
                 fields.bad(value.span(), message, "leave some nodes for processors");
@@ -151,15 +151,15 @@ fn defects(
             Ok(defect) if defects.add(defect) => {
                 named.insert(defect, item.span());
                 if let Defect::Node(node) = defect {
-                    spans.add(Place::Chip(node), item.span());
+                    spans.add(Location::Chip(node), item.span());
                 }
             }
             Ok(defect) => fields.mistakes.add(|| {
                 let first = named.get(&defect).cloned().unwrap_or_default();
                 let message = format!("{} is listed twice", defect.write(shape));
                 let help = "list it once; a link is the same from both of its nodes";
-                let mistake = K::NamedTwice.at(Place::Text(item.span()), message);
-                mistake.again(Place::Text(first)).help(help)
+                let mistake = K::NamedTwice.at(Location::Text(item.span()), message);
+                mistake.again(Location::Text(first)).help(help)
             }),
             Err(error) => {
                 let message = format!("\"{}\": {error}", Shown(text));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use phitwire_framing::t3e::barrier::UNITS;
 use phitwire_framing::t3e::direction::Direction;
 use phitwire_framing::t3e::maintenance::LEGS;
-use phitwire_framing::t3e::maintenance::Way;
+use phitwire_framing::t3e::maintenance::SourceRoute;
 
 use super::model::Torus;
 use crate::barrier::SpanningTree;
@@ -117,7 +117,7 @@ fn shortest(
     nodes: u32,
     (from, to): (u32, u32),
     neighbour: impl Fn(u32, Direction) -> Option<u32>,
-) -> Option<Way> {
+) -> Option<SourceRoute> {
     let number = |(node, leg, minus): State| (node as usize * LEGS + leg) * 2 + usize::from(minus);
     // The previous state, and whether a hop led here.
     let mut before: Vec<Option<(State, bool)>> = vec![None; nodes as usize * LEGS * 2];
@@ -155,7 +155,7 @@ fn shortest(
         }
     }
     let mut state = end?;
-    let mut way = Way::default();
+    let mut way = SourceRoute::default();
     while !starts.contains(&state) || state.0 != from {
         let (previous, hop) = before[number(state)]?;
         if previous == state {

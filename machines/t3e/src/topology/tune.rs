@@ -32,10 +32,13 @@ impl Torus {
     }
 
     /// A circular wait among channels, if each router has any one of these register sets.
-    fn circle_by(&self, registers: &[&[RouteRegisters]]) -> Result<Option<String>, String> {
+    fn dependency_cycle_by(
+        &self,
+        registers: &[&[RouteRegisters]],
+    ) -> Result<Option<String>, String> {
         let routes = self.routed()?.tables.routes();
         let entries = routes.map(|(from, _, entry)| (from, entry));
-        Ok(check::circle(self, registers, entries).map(|mistake| mistake.message))
+        Ok(check::dependency_cycle(self, registers, entries).map(|mistake| mistake.message))
     }
 
     /// Registers without tables, for a search of the rings in some dimensions. Rings without
@@ -128,7 +131,7 @@ impl TunableChannels for Torus {
             GivenTables::of_registers(&self.shape, &searched, |kind| is_wanted(kind.dimension));
         let mut registers = routes.registers.clone();
         tables.fill(&self.shape, &mut registers);
-        let circle = self.circle_by(&[&registers])?;
+        let circle = self.dependency_cycle_by(&[&registers])?;
         let mut file = String::from(ABOUT);
         file.push('\n');
         // Writing to a String never fails.
@@ -190,14 +193,14 @@ impl TunableChannels for Torus {
         let before = self.holding(now)?;
         let all: Vec<RegisterValue> = now.iter().chain(new).cloned().collect();
         let after = self.holding(&all)?;
-        if let Some(circle) = self.circle_by(&[&after])? {
+        if let Some(circle) = self.dependency_cycle_by(&[&after])? {
             return Err(circle);
         }
         // Tables that already permit a circular wait cannot be changed safely, only replaced.
-        if self.circle_by(&[&before])?.is_some() {
+        if self.dependency_cycle_by(&[&before])?.is_some() {
             return Ok(());
         }
-        match self.circle_by(&[&before, &after])? {
+        match self.dependency_cycle_by(&[&before, &after])? {
             None => Ok(()),
             Some(circle) => Err(format!(
                 "while only some routers have the new tables: {circle}"
@@ -369,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_that_cannot_be_searched_is_told() {
+    fn a_ring_that_cannot_be_searched_is_reported() {
         let kind = |nodes| RingKind {
             dimension: 2,
             ordinates: (0..nodes).collect(),

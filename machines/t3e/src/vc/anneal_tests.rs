@@ -62,7 +62,7 @@ fn no_tables_are_better_than_structure_allows() {
 }
 
 #[test]
-fn balanced_sub_rings_cost_the_ring_what_arithmetic_says() {
+fn balanced_sub_rings_have_the_computed_cost() {
     let tables_of = |nodes, entries| {
         let (ring, annealing) = machine(nodes);
         let annealing = Annealing {
@@ -89,7 +89,7 @@ fn balanced_sub_rings_cost_the_ring_what_arithmetic_says() {
 }
 
 #[test]
-fn as_many_entries_are_free_as_arithmetic_says() {
+fn the_number_of_free_entries_is_as_computed() {
     let free = |nodes, entries| {
         let (ring, annealing) = machine(nodes);
         let annealing = Annealing {
@@ -210,7 +210,7 @@ fn columns_through_partial_planes_keep_their_own_entries_at_vc0() {
 }
 
 #[test]
-fn as_many_changes_are_tried_as_are_said() {
+fn the_configured_number_of_changes_is_tried() {
     for flips in [0, 1, 96, 97, 98, 2_000, u32::MAX] {
         let stages: Vec<u32> = flips_of_stages(flips).collect();
         assert_eq!(stages.len(), STAGES as usize);

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_links_carry_what_arithmetic_says() {
+    fn the_busiest_links_carry_the_computed_load() {
         for nodes in [4, 8, 12, 16, 32] {
             let ring = Ring::whole(nodes)
                 .expect("a valid ring size")

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_ring_is_refused() {
+    fn invalid_rings_are_refused() {
         assert_eq!(Ring::whole(1), Err(RingError::Nodes(1)));
         assert_eq!(Ring::whole(33), Err(RingError::Nodes(33)));
         assert_eq!(Ring::new(&[4], [4, 4]), Err(RingError::Nodes(1)));

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn routers_look_up_what_the_tables_say() {
+    fn routers_follow_the_tables() {
         for nodes in [2, 3, 5, 8, 12, 16, 32] {
             let tables = super::super::optimised(whole(nodes), false);
             assert_eq!(tables.crosses_on_vc1(), None);

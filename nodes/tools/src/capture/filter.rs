@@ -75,7 +75,7 @@ impl Filter {
     }
 
     /// Whether the filter can accept a frame from `node`.
-    pub fn hears(&self, node: &str) -> bool {
+    pub fn includes(&self, node: &str) -> bool {
         self.nodes.is_empty() || self.nodes.iter().any(|own| own == node)
     }
 
@@ -131,7 +131,7 @@ impl Known {
         if frame.kind() == Training::KIND {
             return seen(What::Training, 0);
         }
-        let Some(glance) = machines().glance(bytes) else {
+        let Some(frame_contents) = machines().frame_contents(bytes) else {
             return seen(What::Damaged, 0);
         };
         let header = frame.header();
@@ -139,8 +139,12 @@ impl Known {
         if !self.sessions.contains_key(&epochs) && self.sessions.len() >= MOST_SESSIONS {
             self.sessions.clear();
         }
-        let retries = self.sessions.entry(epochs).or_default().count(&glance);
-        match glance.carries {
+        let retries = self
+            .sessions
+            .entry(epochs)
+            .or_default()
+            .count(&frame_contents);
+        match frame_contents.carries {
             true => seen(What::Data, retries),
             false => seen(What::Ack, retries),
         }
@@ -166,11 +170,11 @@ mod tests {
         let filter = |words: &str| Filter::new(&[words.to_owned()], &links);
         let seen = |what, retries| Seen { what, retries };
         let some = filter("training, nic0,retry").expect("all are known");
-        assert!(some.hears("nic0") && !some.hears("r0"));
+        assert!(some.includes("nic0") && !some.includes("r0"));
         assert!(some.takes(seen(What::Training, 0)) && some.takes(seen(What::Data, 2)));
         assert!(some.takes(seen(What::Damaged, 0)) && !some.takes(seen(What::Ack, 0)));
         let all = filter("").expect("nothing is asked for");
-        assert!(all.hears("r0") && all.takes(seen(What::Ack, 0)));
+        assert!(all.includes("r0") && all.takes(seen(What::Ack, 0)));
         assert!(!filter("data").expect("known").takes(seen(What::Ack, 0)));
         let wrong = filter("r0,dta").expect_err("no kind").to_string();
         assert!(
@@ -181,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_damaged() {
+    fn invalid_frames_count_as_damaged() {
         let mut known = Known::default();
         for bytes in [&[][..], &[0x59; 10], &[0x59; 100]] {
             assert_eq!(known.look(bytes).what, What::Damaged);

@@ -1,12 +1,12 @@
 //! Captures: all frames on the links of a lab in one pcapng file, with an interface for each
 //! direction of each link.
 //!
-//! A direction is captured at its sender, in the sender's namespace: [`Hears::Sent`]. This captures
-//! the frames that the sender handed over, including those that nftables drops at the receiver, but
-//! not those that netem dropped at the sender's interface. [`Place::Receiver`] captures frames that
-//! arrive at the other end, before nftables there. [`Place::Both`] captures both. Neither place
-//! shows which frames netem or nftables drops: netem is before both, nftables after both. Frames
-//! missing from the second were lost between the two interfaces.
+//! A direction is captured at its sender, in the sender's namespace: [`TapDirection::Sent`]. This
+//! captures the frames that the sender handed over, including those that nftables drops at the
+//! receiver, but not those that netem dropped at the sender's interface. [`CapturePoint::Receiver`]
+//! captures frames that arrive at the other end, before nftables there. [`CapturePoint::Both`]
+//! captures both. Neither place shows which frames netem or nftables drops: netem is before both,
+//! nftables after both. Frames missing from the second were lost between the two interfaces.
 //!
 //! - [`links`](LabLink) reads the links of a lab;
 //! - [`session`](Capture) opens the taps, one namespace after another, and merges their frames by
@@ -24,17 +24,17 @@ mod sink;
 mod train;
 
 use clap::ValueEnum;
-use phitwire_nodes::io::Hears;
+use phitwire_nodes::io::TapDirection;
 
 pub use filter::Filter;
 pub use links::links;
-pub use session::{Capture, End, Heard, Until};
+pub use session::{Capture, CapturedDirection, End, Until};
 pub use simulated::SimulatedCapture;
 pub use sink::{Limits, Sink, tail};
 
 /// Where to capture each direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Place {
+pub enum CapturePoint {
     /// At the sender, after its netem
     Sender,
     /// At the receiver, before its nftables
@@ -43,12 +43,12 @@ pub enum Place {
     Both,
 }
 
-impl Place {
-    const fn hears(self) -> &'static [Hears] {
+impl CapturePoint {
+    const fn directions(self) -> &'static [TapDirection] {
         match self {
-            Self::Sender => &[Hears::Sent],
-            Self::Receiver => &[Hears::Received],
-            Self::Both => &[Hears::Sent, Hears::Received],
+            Self::Sender => &[TapDirection::Sent],
+            Self::Receiver => &[TapDirection::Received],
+            Self::Both => &[TapDirection::Sent, TapDirection::Received],
         }
     }
 }

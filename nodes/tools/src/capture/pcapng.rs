@@ -33,7 +33,7 @@ pub const STATISTICS_BYTES: u64 = 76;
 
 /// Direction of a frame where it was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum FrameDirection {
     /// Into the node.
     In = 1,
     /// Out of the node.
@@ -137,7 +137,7 @@ pub fn interface(out: &mut Vec<u8>, name: &str, description: &str) {
 }
 
 /// A frame of interface `interface`, at `ns` since 1970, as the concatenation of `parts`.
-pub fn frame(out: &mut Vec<u8>, interface: u32, ns: u64, way: Way, parts: &[&[u8]]) {
+pub fn frame(out: &mut Vec<u8>, interface: u32, ns: u64, way: FrameDirection, parts: &[&[u8]]) {
     let length = parts.iter().map(|part| part.len()).sum::<usize>() as u32;
     let mut block = Block::new(out, ENHANCED_PACKET);
     block.word(interface);
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_say_their_length_at_both_ends_and_are_whole_words() {
+    fn blocks_have_their_length_at_both_ends_and_are_whole_words() {
         let mut file = Vec::new();
         section(&mut file);
         interface(&mut file, "0:r0->nic0", "r0 port 3 to nic0 port 0, as sent");
@@ -181,7 +181,7 @@ mod tests {
             &mut file,
             0,
             0x1_0000_0002,
-            Way::Out,
+            FrameDirection::Out,
             &[&[1, 2, 3], &[4, 5]],
         );
         let before = file.len();

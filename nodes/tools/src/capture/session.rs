@@ -12,13 +12,13 @@ use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use phitwire_nodes::io::{Hears, Tap, TapReader, find_interface};
+use phitwire_nodes::io::{Tap, TapDirection, TapReader, find_interface};
 use phitwire_nodes::stop::Stop;
 
-use super::Place;
+use super::CapturePoint;
 use super::filter::{Filter, Known};
 use super::links::{LabLink, namespace};
-use super::pcapng::{self, Statistics, Way};
+use super::pcapng::{self, FrameDirection, Statistics};
 use super::sink::{Room, Sink, SinkError};
 use super::train::for_each_datagram;
 
@@ -100,7 +100,7 @@ pub enum End {
 
 /// Results of a captured direction of a link.
 #[derive(Debug)]
-pub struct Heard {
+pub struct CapturedDirection {
     /// Name of the direction in the file: `LINK:A->B`.
     pub name: String,
     pub description: String,
@@ -111,7 +111,7 @@ pub struct Heard {
     /// Messages that the capture missed: the kernel dropped them for lack of room.
     pub missed: u64,
     known: Known,
-    way: Way,
+    way: FrameDirection,
     /// The tap; `None` once the interface is gone.
     tap: Option<Tap>,
     place: Namespace,
@@ -133,7 +133,7 @@ impl Namespace {
 
 /// Taps of the links of a lab.
 pub struct Capture {
-    heard: Vec<Heard>,
+    heard: Vec<CapturedDirection>,
     epoll: Epoll,
     from_ns: u64,
 }
@@ -148,7 +148,7 @@ struct Waiting {
 /// A tap to open.
 struct Wanted {
     interface: String,
-    hears: Hears,
+    tap_direction: TapDirection,
     name: String,
     description: String,
 }
@@ -162,7 +162,7 @@ impl Capture {
     pub fn open(
         lab: &str,
         links: &[LabLink],
-        place: Place,
+        place: CapturePoint,
         filter: &Filter,
     ) -> Result<(Self, Vec<String>), CaptureError> {
         let wanted = wanted(links, place, filter);
@@ -203,7 +203,7 @@ impl Capture {
     }
 
     /// The directions, in the order of the file.
-    pub fn heard(&self) -> &[Heard] {
+    pub fn heard(&self) -> &[CapturedDirection] {
         &self.heard
     }
 
@@ -424,22 +424,22 @@ impl Capture {
 /// The taps to open, by node.
 fn wanted(
     links: &[LabLink],
-    place: Place,
+    place: CapturePoint,
     filter: &Filter,
 ) -> BTreeMap<String, Vec<(usize, Wanted)>> {
     let mut wanted: BTreeMap<String, Vec<(usize, Wanted)>> = BTreeMap::new();
     let mut order = 0;
     for link in links {
         for from in [0, 1] {
-            if !filter.hears(&link.ends[from].node) {
+            if !filter.includes(&link.ends[from].node) {
                 continue;
             }
-            for &hears in place.hears() {
+            for &tap_direction in place.directions() {
                 let ends = [&link.ends[from], &link.ends[1 - from]];
-                let (at, suffix, what) = match hears {
-                    Hears::Sent => (ends[0], "", "as sent"),
+                let (at, suffix, what) = match tap_direction {
+                    TapDirection::Sent => (ends[0], "", "as sent"),
                     // Not "received": nftables may drop the frame above the tap.
-                    Hears::Received => (ends[1], " arrived", "as arrived, before nftables"),
+                    TapDirection::Received => (ends[1], " arrived", "as arrived, before nftables"),
                 };
                 let [a, b] = ends.map(|end| format!("{} port {}", end.node, end.port));
                 let (node, interface) = (&at.node, &at.interface);
@@ -447,7 +447,7 @@ fn wanted(
                     order,
                     Wanted {
                         interface: interface.clone(),
-                        hears,
+                        tap_direction,
                         name: link.direction(from) + suffix,
                         description: format!(
                             "link {} from {a} to {b}, {what}: {interface} of {node}",
@@ -462,7 +462,7 @@ fn wanted(
     wanted
 }
 
-type Opened = (Vec<Heard>, Vec<String>);
+type Opened = (Vec<CapturedDirection>, Vec<String>);
 
 /// Opens taps in one namespace after another. The thread stays in the last.
 fn open_taps(
@@ -485,22 +485,23 @@ fn open_taps(
                 gone.push(format!("{node}:{}", wanted.interface));
                 continue;
             };
-            let tap =
-                Tap::open(interface.index, wanted.hears).map_err(|source| CaptureError::Tap {
+            let tap = Tap::open(interface.index, wanted.tap_direction).map_err(|source| {
+                CaptureError::Tap {
                     node: node.clone(),
                     interface: wanted.interface.clone(),
                     source,
-                })?;
-            let heard = Heard {
+                }
+            })?;
+            let heard = CapturedDirection {
                 name: wanted.name,
                 description: wanted.description,
                 frames: 0,
                 retries: 0,
                 missed: 0,
                 known: Known::default(),
-                way: match wanted.hears {
-                    Hears::Sent => Way::Out,
-                    Hears::Received => Way::In,
+                way: match wanted.tap_direction {
+                    TapDirection::Sent => FrameDirection::Out,
+                    TapDirection::Received => FrameDirection::In,
                 },
                 tap: Some(tap),
                 place: Namespace {

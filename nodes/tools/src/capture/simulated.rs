@@ -10,7 +10,7 @@ use phitwire::time::Time;
 use phitwire_framing::carrier::frame::ETHERTYPE;
 use phitwire_nodes::io::ETHERNET_HEADER_BYTES;
 
-use super::pcapng::{self, Statistics, Way};
+use super::pcapng::{self, FrameDirection, Statistics};
 use super::sink::{Limits, Room, Sink, SinkError, tail};
 
 const PS_PER_NS: u64 = 1_000;
@@ -107,7 +107,13 @@ impl FrameTap for SimulatedCapture {
         let header = ethernet_header(link, is_b);
         let mut block = std::mem::take(&mut state.block);
         block.clear();
-        pcapng::frame(&mut block, interface, ns, Way::Out, &[&header, bytes]);
+        pcapng::frame(
+            &mut block,
+            interface,
+            ns,
+            FrameDirection::Out,
+            &[&header, bytes],
+        );
         match state.sink.add(interface, &block) {
             Ok(Room::Left) => state.last_ns = ns,
             Ok(room) => state.room = room,

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_keeps_its_last_files_and_each_begins_anew() {
+    fn a_ring_keeps_its_last_files_and_each_is_complete() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut to = sink(&dir.path().join("x.pcapng"), 24, 2).expect("it begins");
         for block in 0..6 {
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_leaves_whole_blocks_and_says_what_to_do() {
+    fn a_full_disk_leaves_whole_blocks_and_a_remedy() {
         let Ok(file) = File::options().write(true).open("/dev/full") else {
             return;
         };

@@ -26,7 +26,7 @@ pub fn for_each_datagram(message: &[u8], mut each: impl FnMut(&[u8], &[u8])) {
     let is_datagram =
         headers[12..14] == IPV4 && headers[14] == 0x45 && headers[36..38] == UDP_PORT.to_be_bytes();
     let size = match is_datagram {
-        true => carriage(train),
+        true => datagram_len(train),
         false => train.len(),
     };
     if size == train.len() {
@@ -52,7 +52,7 @@ pub fn for_each_datagram(message: &[u8], mut each: impl FnMut(&[u8], &[u8])) {
 
 /// Length of each datagram of a train (the last may be shorter). The kernel does not report it; it
 /// follows from the headers of the frames, which belong to one link and so begin the same way.
-fn carriage(train: &[u8]) -> usize {
+fn datagram_len(train: &[u8]) -> usize {
     let Some(begin) = train.get(..FABRIC_AT.end) else {
         return train.len();
     };
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_train_stays_as_it_is() {
+    fn single_datagrams_are_not_split() {
         for message in [
             vec![],
             vec![1; 20],

@@ -19,7 +19,8 @@ use serde::Serialize;
 use super::by_signal::ended;
 use super::{json, print};
 use crate::capture::{
-    Capture, End, Filter, Heard, Limits, Place, SimulatedCapture, Sink, Until, links, tail,
+    Capture, CapturePoint, CapturedDirection, End, Filter, Limits, SimulatedCapture, Sink, Until,
+    links, tail,
 };
 
 #[derive(Debug, Args)]
@@ -36,8 +37,8 @@ pub struct CaptureArgs {
     #[arg(long = "filter", value_name = "WORDS")]
     filter: Vec<String>,
     /// Where to capture each direction of a link
-    #[arg(long, value_enum, default_value_t = Place::Sender)]
-    at: Place,
+    #[arg(long, value_enum, default_value_t = CapturePoint::Sender)]
+    at: CapturePoint,
     /// Output file, overwritten if it exists; `-` is standard output
     #[arg(short = 'w', long = "write", value_name = "FILE.pcapng")]
     file: PathBuf,
@@ -137,7 +138,7 @@ pub fn run(args: &CaptureArgs) -> miette::Result<ExitCode> {
     let (mut capture, gone) = opened.map_err(|error| miette!("{error}"))?;
     if !gone.is_empty() {
         let gone = gone.join(", ");
-        output::complain(&format!("skipping deleted interfaces: {gone}"));
+        output::print_error(&format!("skipping deleted interfaces: {gone}"));
     }
     let bytes = match args.max_bytes {
         Some(bytes) => bytes,
@@ -152,7 +153,7 @@ pub fn run(args: &CaptureArgs) -> miette::Result<ExitCode> {
     let sink = Sink::new(&args.file, capture.head(), tail(directions), limits);
     let mut sink = sink.map_err(|error| miette!("{error}"))?;
     let (count, file) = (links.len(), args.file.display());
-    output::complain(&format!(
+    output::print_error(&format!(
         "capturing {directions} directions of {count} links into {file}"
     ));
     let until = Until {
@@ -164,7 +165,7 @@ pub fn run(args: &CaptureArgs) -> miette::Result<ExitCode> {
     summary(args, &capture, &sink, ran.as_ref().ok())?;
     let end = ran.map_err(|error| miette!("{error}"))?;
     if end == End::Full && args.max_bytes.is_none() {
-        output::complain(&format!(
+        output::print_error(&format!(
             "the capture stops at {DEFAULT_BYTES} bytes; --max-bytes raises the limit"
         ));
     }
@@ -193,7 +194,7 @@ fn summary(
         None => "cannot write the file",
     };
     if args.json {
-        let direction = |heard: &Heard| Direction {
+        let direction = |heard: &CapturedDirection| Direction {
             name: heard.name.clone(),
             frames: heard.frames,
             retries: heard.retries,
@@ -217,7 +218,7 @@ fn summary(
         table.row([heard.name.clone(), frames, retries, missed]);
     }
     let (text, bytes, file) = (table.render(), sink.written(), sink.file().display());
-    output::complain(&format!(
+    output::print_error(&format!(
         "{text}{frames} frames, {bytes} bytes written to {file}; the capture missed {missed} \
          frames; {why}"
     ));
@@ -260,7 +261,7 @@ pub fn finish(capture: &SimulatedCapture) -> miette::Result<()> {
         true => String::new(),
         false => format!("; the rest did not fit in {DEFAULT_BYTES} bytes"),
     };
-    output::complain(&format!("{frames} frames captured{rest}"));
+    output::print_error(&format!("{frames} frames captured{rest}"));
     Ok(())
 }
 

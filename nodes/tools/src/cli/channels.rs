@@ -140,7 +140,7 @@ pub fn load_into(args: &LoadArgs) -> miette::Result<ExitCode> {
         ..loaded
     };
     if !loaded.is_whole() {
-        output::complain("some registers do not hold the new tables");
+        output::print_error("some registers do not hold the new tables");
     }
     print(&match args.lab.json {
         true => serde_json::to_string_pretty(&loaded).into_diagnostic()? + "\n",

@@ -482,7 +482,7 @@ pub fn run(args: CtlArgs) -> miette::Result<ExitCode> {
                     ClientError::Name(_) | ClientError::Unreachable { .. } => error.to_string(),
                     _ => format!("{node}: {error}"),
                 };
-                output::complain(&error);
+                output::print_error(&error);
                 all.insert(node, json!({ "error": error }));
             }
         }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use crate::machines::machines;
 use clap::{ArgMatches, Command, Error, FromArgMatches, Subcommand};
 use miette::miette;
-use phitwire::catalogue::{COMMON_OPTIONS, Generator, Given, OptionSpec};
+use phitwire::catalogue::{COMMON_OPTIONS, Generator, OptionSpec, OptionValues};
 use phitwire::kit::digest_of_name;
 use phitwire::net::{Effort, MAX_DESCRIPTION_BYTES, Network};
 
@@ -15,7 +15,7 @@ use super::{machine_options, print};
 #[derive(Debug)]
 pub struct Wanted {
     generator: &'static Generator,
-    given: Given,
+    given: OptionValues,
 }
 
 /// Longest network name, in characters.
@@ -31,7 +31,7 @@ impl Wanted {
         let given = &self.given;
         let checked = given.check(self.generator.options);
         checked.map_err(|error| miette!("{error}"))?;
-        let make = |given: &Given| (self.generator.generate)(given);
+        let make = |given: &OptionValues| (self.generator.generate)(given);
         let network = make(&self.given).map_err(|error| miette!("{error}"))?;
         if !self.given.all("name").is_empty() {
             return Ok(network);
@@ -68,8 +68,8 @@ impl Wanted {
     }
 
     /// The options without the one of this name.
-    fn without(&self, name: &str) -> Given {
-        let mut given = Given::default();
+    fn without(&self, name: &str) -> OptionValues {
+        let mut given = OptionValues::default();
         for other in self.given.names().filter(|other| *other != name) {
             given.add(other, self.given.all(other).to_vec());
         }
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_machine_generates_can_be_read_again() {
+    fn generated_networks_of_every_machine_are_read_back() {
         for generator in generators() {
             let line = ones(generator) + " --name me --profile paper --paced 7";
             let wanted = wanted(generator.name, &line).expect("good options");
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_to_be_given_and_what_cannot_be_is_told() {
+    fn missing_and_impossible_options_are_reported() {
         for generator in generators() {
             let line = ones(generator);
             for bad in [

@@ -56,7 +56,7 @@ pub fn run(args: &ImportArgs) -> miette::Result<ExitCode> {
         }
         (None, None) => {
             let found = interchange::find(&graph)?;
-            output::complain(&format!("note: this is the network `{}`", found.name));
+            output::print_error(&format!("note: this is the network `{}`", found.name));
             let described = generate::description(&*found.network)?;
             named(&*found.network, &found.same, described)
         }
@@ -101,7 +101,7 @@ fn differs(
         let name = network.name();
         miette!("{told}; a description of {name} cannot express missing links")
     })?;
-    output::complain(&format!("note: {told}"));
+    output::print_error(&format!("note: {told}"));
     generate::description(&*without)
         .wrap_err_with(|| format!("{file}: without the missing links this is not a valid network"))
 }

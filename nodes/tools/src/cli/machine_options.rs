@@ -6,7 +6,7 @@ use clap::builder::{
     PossibleValuesParser, RangedU64ValueParser, StringValueParser, TypedValueParser, ValueParser,
 };
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use phitwire::catalogue::{Check, Given, Kind, OptionSpec};
+use phitwire::catalogue::{Check, Kind, OptionSpec, OptionValues};
 
 /// The options of machines as arguments. With several machines, the help of each option names its
 /// machine, and an option that two machines have becomes one argument.
@@ -23,7 +23,7 @@ pub fn args(machines: &[(&'static str, &'static [OptionSpec])]) -> Vec<Arg> {
         }
         let same: Vec<_> = all.iter().filter(|(_, o)| o.name == spec.name).collect();
         // Accept any text if machines disagree about the kind; the network's machine checks it with
-        // `Given::check`.
+        // `OptionValues::check`.
         let kind = match same.iter().all(|(_, other)| other.kind == spec.kind) {
             true => spec.kind,
             false => Kind::Text,
@@ -98,8 +98,8 @@ impl TypedValueParser for Number {
 }
 
 /// The options given for a machine.
-pub fn given(matches: &ArgMatches, specs: &[OptionSpec]) -> Given {
-    let mut given = Given::default();
+pub fn given(matches: &ArgMatches, specs: &[OptionSpec]) -> OptionValues {
+    let mut given = OptionValues::default();
     for spec in specs {
         if let Some(values) = matches.get_many::<String>(spec.name) {
             given.add(spec.name, values.cloned().collect());
@@ -134,13 +134,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_is_there_and_the_rest_is_not() {
+    fn only_given_options_are_present() {
         let matches = read(&[("One", ONE)], &["--depth", "007", "--mode", "slow,fast"]).unwrap();
         let given = given(&matches, ONE);
         assert_eq!(given.get::<u8>("depth"), Ok(Some(7)));
         assert_eq!(given.all("mode"), ["slow", "fast"]);
         let matches = read(&[("One", ONE)], &[]).unwrap();
-        assert_eq!(super::given(&matches, ONE), Given::default());
+        assert_eq!(super::given(&matches, ONE), OptionValues::default());
     }
 
     #[test]

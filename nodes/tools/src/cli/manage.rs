@@ -240,7 +240,7 @@ fn show(report: &Report, is_json: bool, several: bool) -> miette::Result<ExitCod
         (false, false) => report.text(),
     };
     if report.status == Status::Incomplete {
-        output::complain("some routers do not have the right tables");
+        output::print_error("some routers do not have the right tables");
     }
     print(&text)
 }

@@ -152,7 +152,7 @@ pub fn main(machines: Catalogue, tools: &[Tool]) -> ExitCode {
     let arguments = match sim::with_config(arguments) {
         Ok(arguments) => arguments,
         Err(report) => {
-            output::complain(&output::report(&report));
+            output::print_error(&output::report(&report));
             return ExitCode::FAILURE;
         }
     };
@@ -200,7 +200,7 @@ pub fn main(machines: Catalogue, tools: &[Tool]) -> ExitCode {
     match result {
         Ok(code) => code,
         Err(report) => {
-            output::complain(&output::report(&report));
+            output::print_error(&output::report(&report));
             ExitCode::FAILURE
         }
     }

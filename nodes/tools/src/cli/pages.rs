@@ -104,7 +104,7 @@ pub fn asked(arguments: &[OsString], command: impl FnOnce() -> Command) -> Optio
     Some(match done.and_then(|text| super::print(&text)) {
         Ok(status) => status,
         Err(report) => {
-            output::complain(&output::report(&report));
+            output::print_error(&output::report(&report));
             ExitCode::from(2)
         }
     })

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn round_trips_are_of_what_was_answered_alone() {
+    fn round_trips_count_answered_probes_only() {
         let mut tally = Tally::default();
         tally.count(Some(ProbeOutcome::Done), 2_000);
         tally.count(None, 0);

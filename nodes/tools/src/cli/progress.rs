@@ -30,7 +30,7 @@ impl Shown {
             return Self {
                 bar: ProgressBar::hidden(),
                 lines: Some(Lines::new(command, Arc::clone(&state), INTERVAL, |line| {
-                    output::complain(line);
+                    output::print_error(line);
                 })),
                 state,
             };
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_tell_what_is_being_done_until_the_end() {
+    fn lines_show_progress_until_the_end() {
         let (told, lines_told) = mpsc::channel();
         let state = Arc::new(Mutex::new("load 0.1, measuring".to_owned()));
         let interval = Duration::from_millis(1);

@@ -12,7 +12,7 @@ use super::by_signal::ended;
 use super::print;
 use crate::recording::{Encoder, Writer, header_of, moment_of};
 use crate::view::event_of;
-use crate::watch::{Chronicle, Sample, Sampler};
+use crate::watch::{EventDetector, Sample, Sampler};
 
 #[derive(Debug, Args)]
 pub struct RecordArgs {
@@ -39,11 +39,11 @@ pub fn run(args: &RecordArgs) -> miette::Result<ExitCode> {
     let named = || format!("cannot write {}", args.output.display());
     let created = Writer::create(&args.output, &header);
     let mut writer = created.into_diagnostic().wrap_err_with(named)?;
-    let (mut encoder, mut chronicle) = (Encoder::new(header.clone()), Chronicle::default());
+    let (mut encoder, mut detector) = (Encoder::new(header.clone()), EventDetector::default());
     let begun = Instant::now();
     let (mut lines, mut sample) = (0, before.clone());
     let is_cut = loop {
-        let told = chronicle.tell(&before, &sample).into_iter().map(event_of);
+        let told = detector.detect(&before, &sample).into_iter().map(event_of);
         let t = sample
             .at_ms
             .saturating_sub(header.clock.begin_ms.unwrap_or(0));

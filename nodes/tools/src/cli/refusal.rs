@@ -36,7 +36,7 @@ pub fn refuse(error: &clap::Error, command: &clap::Command) -> ExitCode {
         error.exit();
     }
     shown.extend(hints.iter().map(|hint| format!("\n{}", harmless(hint))));
-    output::complain(shown.trim_end());
+    output::print_error(shown.trim_end());
     ExitCode::from(error.exit_code() as u8)
 }
 

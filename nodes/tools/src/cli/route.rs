@@ -86,12 +86,12 @@ struct Hop {
 }
 
 /// The source of the routers' decisions.
-enum Asked<'n> {
+enum DecisionSource<'n> {
     Description(&'n dyn Network, BTreeMap<NodeRef, Box<dyn Device>>),
     Lab(&'n str),
 }
 
-impl Asked<'_> {
+impl DecisionSource<'_> {
     fn outlook(
         &mut self,
         node: NodeRef,
@@ -139,8 +139,8 @@ pub fn run(args: &RouteArgs) -> miette::Result<ExitCode> {
     };
     let network = &*network;
     let mut asked = match &args.lab {
-        Some(lab) => Asked::Lab(lab),
-        None => Asked::Description(network, BTreeMap::new()),
+        Some(lab) => DecisionSource::Lab(lab),
+        None => DecisionSource::Description(network, BTreeMap::new()),
     };
     let (source, target) = (place(network, from)?, place(network, to)?);
     let question = Question {
@@ -317,7 +317,7 @@ mod tests {
     fn path_with_dead_links(of: &str) -> (Vec<String>, Option<String>) {
         let network = description::find("aries-3x4").expect("a ready topology");
         let [from, to] = ["nic0", "nic4"].map(|name| place(&*network, name).expect(name));
-        let mut asked = Asked::Description(&*network, BTreeMap::new());
+        let mut asked = DecisionSource::Description(&*network, BTreeMap::new());
         let question = Question {
             port: 0,
             to: to.routed,

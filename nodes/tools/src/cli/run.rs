@@ -13,7 +13,7 @@ use phitwire::net;
 use phitwire::net::{Network, NodeRef, Runtime};
 use phitwire::nic::Incarnation;
 use phitwire_nodes::clock::{self, Clock};
-use phitwire_nodes::home::Place;
+use phitwire_nodes::core_affinity::NetworkPosition;
 use phitwire_nodes::io::{IoEngine, LinkKind};
 use phitwire_nodes::ip::{IpConfig, Subnet};
 use phitwire_nodes::process::{self, ProcessConfig};
@@ -140,7 +140,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     });
     let place = args
         .stay
-        .then(|| Place::of(&*network, &args.node))
+        .then(|| NetworkPosition::of(&*network, &args.node))
         .flatten();
     let config = ProcessConfig {
         place,

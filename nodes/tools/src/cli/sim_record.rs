@@ -6,7 +6,7 @@ use clap::Args;
 use miette::{IntoDiagnostic, WrapErr, miette};
 use phitwire::net::Network;
 use phitwire::sim::direct::Links;
-use phitwire_nodes::output::complain;
+use phitwire_nodes::output::print_error;
 
 use crate::sim::Record;
 
@@ -56,9 +56,9 @@ impl RecordOptions {
     }
 
     /// Prints the name of the recording, if one was made.
-    pub fn tell(&self) {
+    pub fn print_written(&self) {
         if let Some(file) = &self.file {
-            complain(&format!("written: {}", file.display()));
+            print_error(&format!("written: {}", file.display()));
         }
     }
 

@@ -5,15 +5,15 @@ use std::str::FromStr;
 
 use clap::Args;
 use miette::miette;
-use phitwire::net::{Followed, Network, NodeRef, Peers};
+use phitwire::net::{Network, NodeRef, Peers, TracedPacket};
 use phitwire::sim::direct::{Found, Message, Traced};
 use phitwire::time::Duration;
 use phitwire::trace::Flow;
-use phitwire_nodes::output::complain;
+use phitwire_nodes::output::print_error;
 
 use super::trace::write_perfetto;
 use crate::trace::live::place;
-use crate::trace::{Ends, Teller, Trace, Unit, VERSION, table};
+use crate::trace::{Ends, Trace, TraceContext, Unit, VERSION, table};
 
 /// Maximum number of messages traced per run.
 const MOST_MESSAGES: usize = 100;
@@ -108,7 +108,7 @@ impl SimTraceArgs {
             return Ok(Vec::new());
         };
         let peers = Peers::of(network);
-        let of = |message| told(network, &peers, cycle, wanted, (found, message));
+        let of = |message| trace_of(network, &peers, cycle, wanted, (found, message));
         let traces = found
             .messages
             .iter()
@@ -116,7 +116,7 @@ impl SimTraceArgs {
             .collect::<miette::Result<Vec<Trace>>>()?;
         if let Some(file) = &self.perfetto {
             write_perfetto(file, &traces)?;
-            complain(&format!("written: {}", file.display()));
+            print_error(&format!("written: {}", file.display()));
         }
         Ok(traces)
     }
@@ -140,7 +140,7 @@ impl SimTraceArgs {
     }
 }
 
-fn told(
+fn trace_of(
     network: &dyn Network,
     peers: &Peers,
     cycle: Duration,
@@ -153,7 +153,7 @@ fn told(
         place(network, &wanted.from)?.node,
         place(network, &wanted.to)?.node,
     );
-    let teller = Teller {
+    let context = TraceContext {
         network,
         peers,
         seen: &found.seen,
@@ -163,7 +163,7 @@ fn told(
         },
         zero_ps: ps(message.birth),
     };
-    let request = Followed {
+    let request = TracedPacket {
         from,
         to,
         response: false,
@@ -176,9 +176,9 @@ fn told(
         came_ps: message.arrived.map(ps),
         has_come: false,
     };
-    let mut ways = vec![teller.tell(request, ends).0];
+    let mut ways = vec![context.report_path(request, ends).0];
     if let Some((arrived, answered)) = message.arrived.zip(message.answered) {
-        let response = Followed {
+        let response = TracedPacket {
             from: to,
             to: from,
             response: true,
@@ -191,7 +191,7 @@ fn told(
             came_ps: Some(ps(answered)),
             has_come: false,
         };
-        ways.push(teller.tell(response, ends).0);
+        ways.push(context.report_path(response, ends).0);
     }
     let ended = message.answered.or(message.arrived);
     let mut notes = Vec::new();
@@ -202,7 +202,7 @@ fn told(
     Ok(Trace {
         version: VERSION,
         source: format!("sim {}", network.name()),
-        unit: teller.unit,
+        unit: context.unit,
         from: wanted.from.clone(),
         to: wanted.to.clone(),
         operation: "message".to_owned(),
@@ -211,7 +211,7 @@ fn told(
             Some(_) => "arrived".to_owned(),
             None => "has not arrived".to_owned(),
         },
-        ended: ended.map(|cycle| teller.at(ps(cycle))),
+        ended: ended.map(|cycle| context.at(ps(cycle))),
         ways,
         notes,
     })
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_to_trace_is_read_with_or_without_a_count() {
+    fn trace_selections_parse_with_or_without_a_count() {
         let wanted = |from: &str, to: &str, count| Wanted {
             from: from.to_owned(),
             to: to.to_owned(),

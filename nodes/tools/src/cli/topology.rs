@@ -163,7 +163,7 @@ fn export(file: &Path, format: Written) -> miette::Result<ExitCode> {
     let whole = description.whole(&*network);
     let export = interchange::export(&*network, &String::from_utf8_lossy(&whole), format)?;
     for sentence in &export.left_out {
-        output::complain(&format!("note: {sentence}"));
+        output::print_error(&format!("note: {sentence}"));
     }
     print(&export.text)
 }
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_description_with_mistakes_is_reported_with_its_place() {
+    fn a_description_with_mistakes_is_reported_with_their_location() {
         let file = tempfile::NamedTempFile::new().expect("a scratch file");
         std::fs::write(file.path(), "nmae = \"x\"\n").expect("it can be written");
         let report = open(file.path()).expect_err("a mistake");

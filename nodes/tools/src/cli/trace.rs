@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use miette::miette;
 use phitwire::nic::{Operation, ProbeSpec};
-use phitwire_nodes::output::complain;
+use phitwire_nodes::output::print_error;
 
 use super::{json, print};
 use crate::trace::live::{self, Lab};
@@ -101,7 +101,7 @@ pub fn run(args: &TraceArgs) -> miette::Result<ExitCode> {
     let trace = live::trace(&lab, (&args.from, &args.to), &spec, limit)?;
     if let Some(file) = &args.perfetto {
         write_perfetto(file, core::slice::from_ref(&trace))?;
-        complain(&format!("written: {}", file.display()));
+        print_error(&format!("written: {}", file.display()));
     }
     let text = match args.json {
         true => json(&trace)?,

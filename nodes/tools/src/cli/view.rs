@@ -62,7 +62,7 @@ pub(super) fn open(file: &Path) -> miette::Result<Recording> {
     let said = |error: FileError| short_message(error.to_string());
     let recording = read(input.stream()).map_err(|error| miette!("{name}: {}", said(error)))?;
     if let Some(cut) = &recording.cut {
-        output::complain(&format!("{name}: {cut}; showing what precedes it"));
+        output::print_error(&format!("{name}: {cut}; showing what precedes it"));
     }
     Ok(recording)
 }

@@ -47,7 +47,7 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
     loop {
         let is_there = dir.path().exists();
         if was_there && !is_there {
-            output::complain(&format!("lab `{}` has been taken down", args.lab));
+            output::print_error(&format!("lab `{}` has been taken down", args.lab));
             return Ok(ExitCode::FAILURE);
         }
         was_there = is_there;
@@ -90,9 +90,9 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
             if nodes.is_empty() {
                 missing.push(format!("no node of lab `{}` is running", args.lab));
             }
-            output::complain(&format!("not up after {} s:", args.timeout));
+            output::print_error(&format!("not up after {} s:", args.timeout));
             for line in &missing {
-                output::complain(&format!("  {line}"));
+                output::print_error(&format!("  {line}"));
             }
             return Ok(ExitCode::FAILURE);
         }

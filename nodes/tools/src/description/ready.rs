@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_refused_with_names() {
+    fn unknown_names_are_refused_with_the_known_ones() {
         let report = find("nowhere").expect_err("no such thing");
         // Join the lines, which are also broken at hyphens.
         let told: String = format!("{report:?}").split([' ', '\n', '│']).collect();

@@ -85,7 +85,7 @@ fn requests_are_answered_one_after_the_other() {
 }
 
 #[test]
-fn what_is_no_request_is_refused_and_harms_nobody() {
+fn invalid_requests_are_refused_without_effect_on_others() {
     let head = |more: &str| format!("POST / HTTP/1.1\r\n{more}\r\n\r\n").into_bytes();
     let many = "a: b\r\n".repeat(200);
     served(|at| {
@@ -117,7 +117,7 @@ fn what_is_no_request_is_refused_and_harms_nobody() {
 }
 
 #[test]
-fn who_is_slow_keeps_nobody_waiting_and_ends_with_the_server() {
+fn a_slow_client_delays_no_other_and_ends_with_the_server() {
     let took = served(|at| {
         let mut slow = Vec::new();
         for _ in 0..12 {

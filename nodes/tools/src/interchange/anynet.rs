@@ -27,14 +27,14 @@ pub(super) fn write(graph: &Graph) -> Result<Export, InterchangeError> {
             }
             [Node::Router(low), Node::Router(high)] => write!(lines[low], " router {high}"),
             _ => {
-                return Err(InterchangeError::Unsayable(
+                return Err(InterchangeError::Unsupported(
                     "anynet cannot express a link between two NICs".to_owned(),
                 ));
             }
         };
     }
     if let Some(nic) = routers_of.iter().position(|&routers| routers != 1) {
-        return Err(InterchangeError::Unsayable(format!(
+        return Err(InterchangeError::Unsupported(format!(
             "{} is linked to {} routers: a node of anynet has exactly one",
             graph.nics[nic], routers_of[nic]
         )));

@@ -6,7 +6,7 @@ use std::fmt;
 use phitwire::catalogue::Outline;
 use phitwire::net::{self, Network, NodeRef};
 
-use super::alike::alike;
+use super::isomorphism::isomorphism;
 
 /// A node, by its index among those of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -193,7 +193,7 @@ impl Graph {
             let other = Self::of(network);
             let has_as_many = self.counts() == other.counts() && self.has_as_many_links(&other);
             let [routers, nics] = has_as_many
-                .then(|| alike(self, &other))
+                .then(|| isomorphism(self, &other))
                 .flatten()
                 .ok_or(difference)?;
             let names = |places: Vec<usize>, of: &[String]| {

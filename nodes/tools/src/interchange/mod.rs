@@ -12,11 +12,11 @@
 //! description in it or, for graphs of other tools, by the given network or by trying those that
 //! may fit ([`find()`]). The network is then compared with the graph link by link.
 
-mod alike;
 mod anynet;
 mod containerlab;
 mod graph;
 mod graphml;
+mod isomorphism;
 mod search;
 
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub enum InterchangeError {
     /// The format cannot express this network.
     #[error("{0}")]
     #[diagnostic(help("use --format graphml or json, which can express every network"))]
-    Unsayable(String),
+    Unsupported(String),
     /// A file with an error.
     #[error("{message}")]
     Mistake {
@@ -99,7 +99,7 @@ pub enum InterchangeError {
 /// Writes a network, whose description is `description`, in another format.
 ///
 /// # Errors
-/// [`InterchangeError::Unsayable`].
+/// [`InterchangeError::Unsupported`].
 pub fn export(
     network: &dyn Network,
     description: &str,

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::machines::machines;
-use phitwire::catalogue::{Generator, Given, Outline};
+use phitwire::catalogue::{Generator, OptionValues, Outline};
 use phitwire::net::Network;
 
 use super::InterchangeError;
@@ -24,7 +24,7 @@ pub struct Found {
 
 /// A network that may match.
 enum Candidate {
-    Generated(&'static Generator, Given),
+    Generated(&'static Generator, OptionValues),
     Ready(&'static str, &'static str),
 }
 

@@ -82,7 +82,7 @@ fn made(name: &str) -> Box<dyn Network> {
 }
 
 #[test]
-fn a_graph_of_others_is_found_in_whatever_order() {
+fn a_renumbered_graph_is_recognised_in_any_order() {
     for (name, made_by) in [
         ("t3e-4x2x3", "t3e --size 4x2x3"),
         ("t3e-4x4x2-4x2x1", "t3e --size 4x4x2 --partial 4x2x1"),
@@ -133,7 +133,7 @@ fn every_ready_network_is_found_without_its_name() {
 }
 
 #[test]
-fn what_is_no_network_of_ours_is_none() {
+fn graphs_of_other_networks_are_not_recognised() {
     let mut graph = nameless(&Graph::of(&*made("t3e-3x3x3")));
     // Swap the ends of two links: all node degrees stay the same.
     let routers: Vec<usize> = (0..graph.links.len())
@@ -197,7 +197,7 @@ fn links_that_are_missing_are_named_and_left_out() {
 }
 
 #[test]
-fn anynet_says_who_is_joined_or_why_it_cannot() {
+fn anynet_lists_all_links_or_is_refused_with_a_reason() {
     let (mut said, mut merged) = (0, 0);
     for (name, description) in ready() {
         let network = machines().read(name, description).expect(name);
@@ -221,7 +221,7 @@ fn anynet_says_who_is_joined_or_why_it_cannot() {
 }
 
 #[test]
-fn what_booksim_reads_is_read() {
+fn files_of_booksim_are_read() {
     let text = "router 0 node 0 3 node 1 router 1 15\n\nnode 2 router 1\nrouter 1 router 0 15 \n";
     let (graph, _) = read("x", text, Readable::BooksimAnynet).expect("a file of BookSim");
     assert_eq!(graph.counts(), (2, 3));
@@ -229,7 +229,7 @@ fn what_booksim_reads_is_read() {
 }
 
 #[test]
-fn mistakes_of_files_are_told_with_their_places() {
+fn mistakes_in_files_are_reported_with_their_location() {
     let graphml = |body: &str| format!("<graphml><graph>{body}</graph></graphml>");
     for (format, text, word, place) in [
         (

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::fleet::Routers;
 
 /// Maximum number of changes listed in text; the rest are counted.
-const MOST_TOLD: usize = 48;
+const MAX_LISTED: usize = 48;
 
 /// Note in the report when links and routers were not examined.
 pub const LINKS_UNSEEN: &str = "checked against the routes of the description; link states were \
@@ -368,25 +368,25 @@ impl Loaded {
             register,
             before,
             after,
-        } in self.changed.iter().take(MOST_TOLD)
+        } in self.changed.iter().take(MAX_LISTED)
         {
             let before =
                 before.map_or_else(|| String::from("unread"), |held| format!("{held:#04x}"));
             let _ = writeln!(out, "  {router} {register}: {before} -> {after:#04x}");
         }
-        if self.changed.len() > MOST_TOLD {
-            let _ = writeln!(out, "  and {} more", self.changed.len() - MOST_TOLD);
+        if self.changed.len() > MAX_LISTED {
+            let _ = writeln!(out, "  and {} more", self.changed.len() - MAX_LISTED);
         }
         for Failed {
             router,
             register,
             why,
-        } in self.failed.iter().take(MOST_TOLD)
+        } in self.failed.iter().take(MAX_LISTED)
         {
             let _ = writeln!(out, "  failed: {router} {register}: {}", harmless(why));
         }
-        if self.failed.len() > MOST_TOLD {
-            let _ = writeln!(out, "  and {} more failed", self.failed.len() - MOST_TOLD);
+        if self.failed.len() > MAX_LISTED {
+            let _ = writeln!(out, "  and {} more failed", self.failed.len() - MAX_LISTED);
         }
         out
     }

@@ -93,7 +93,7 @@ fn load_all(lab: &mut Lab, table: &str, force: bool) -> Result<Loaded, LoadError
 }
 
 #[test]
-fn only_what_differs_is_written_and_all_is_read_back() {
+fn only_differences_are_written_and_all_registers_are_read_back() {
     let mut lab = Lab::default();
     let loaded = begin(&mut lab, None, false).expect("they are right");
     assert_eq!((loaded.registers, loaded.routers), (16, 8));
@@ -115,7 +115,7 @@ fn only_what_differs_is_written_and_all_is_read_back() {
 }
 
 #[test]
-fn tables_with_a_circle_are_loaded_by_force_only() {
+fn tables_with_a_cycle_are_loaded_by_force_only() {
     let mut lab = Lab::default();
     let refused = load_all(&mut lab, "11111111", false).expect_err("a circle");
     assert!(refused.to_string().contains("X VC1"), "{refused}");
@@ -135,7 +135,7 @@ fn tables_with_a_circle_are_loaded_by_force_only() {
 }
 
 #[test]
-fn what_cannot_be_judged_is_loaded_by_force_only() {
+fn unchecked_tables_are_loaded_by_force_only() {
     let mut lab = Lab::default();
     let refused = begin(&mut lab, Some("links have failed"), false);
     assert_eq!(
@@ -182,7 +182,7 @@ fn routers_that_do_not_answer_or_obey_are_named() {
 }
 
 #[test]
-fn what_could_not_be_read_is_written_whatever_it_should_hold() {
+fn unread_registers_are_always_written() {
     let zeros = ring_of_zeros();
     let tunable = zeros.tunable_channels().expect("it has tables");
     let new = tunable.channel_tables().expect("tables");
@@ -212,7 +212,7 @@ fn what_could_not_be_read_is_written_whatever_it_should_hold() {
 }
 
 #[test]
-fn a_report_says_what_was_not_looked_at() {
+fn a_report_lists_what_was_not_examined() {
     let loaded = begin(&mut Lab::default(), None, false).expect("they are right");
     assert!(!loaded.text().contains(LINKS_UNSEEN));
     let loaded = Loaded {
@@ -236,7 +236,7 @@ impl Registers for Nobody {
 }
 
 #[test]
-fn nobody_is_asked_for_ever() {
+fn silent_routers_are_given_up() {
     let network = ring();
     let tunable = network.tunable_channels().expect("it has tables");
     let new = tables(&*network, "00000000");
@@ -246,7 +246,7 @@ fn nobody_is_asked_for_ever() {
 }
 
 #[test]
-fn what_a_signal_ends_midway_is_told() {
+fn an_interrupted_load_is_reported() {
     let network = ring();
     let tunable = network.tunable_channels().expect("it has tables");
     let new = tables(&*network, "00000000");
@@ -283,7 +283,7 @@ fn what_a_signal_ends_midway_is_told() {
 }
 
 #[test]
-fn a_circle_that_the_tables_before_allowed_is_told() {
+fn a_cycle_in_the_old_tables_is_reported() {
     let mut lab = Lab::default();
     let loaded = begin(&mut lab, None, false).expect("they are right");
     assert_eq!(loaded.circle_before, None);

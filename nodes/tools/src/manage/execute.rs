@@ -32,14 +32,14 @@ pub struct Done {
 }
 
 /// Installs `tables` in those of the `living` routers that are in `changed`, polling
-/// `told_to_stop`. Returns after at most the sum of the sequence's times, and always after an
+/// `should_stop`. Returns after at most the sum of the sequence's times, and always after an
 /// attempt to release every router.
 pub fn execute(
     routers: &mut impl Routers,
     living: &[u32],
     changed: &[u32],
     tables: &dyn RoutedTables,
-    told_to_stop: &dyn Fn() -> bool,
+    should_stop: &dyn Fn() -> bool,
 ) -> Done {
     // Timeouts count only time during which this process ran or waited for a reply.
     let (clock, mut attendance) = (Clock::new(), Attendance::new(Time::ZERO));
@@ -50,7 +50,7 @@ pub fn execute(
     let mut troubles = BTreeMap::new();
     while reroute.phase() != ReroutePhase::Done {
         while let Some(command) = reroute.poll_command(now(Duration::ZERO)) {
-            if told_to_stop() {
+            if should_stop() {
                 reroute.abandon(now(Duration::ZERO));
             }
             let answer = answer(routers, command, tables).unwrap_or_else(|error| {

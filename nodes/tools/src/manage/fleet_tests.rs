@@ -143,7 +143,7 @@ fn routers_that_stand_still_are_waited_for_together_and_once() {
 
 /// A one-shot command does not poll again, so a router that was only busy must not count as dead.
 #[test]
-fn who_asks_once_waits_for_routers_that_are_only_busy() {
+fn a_single_survey_waits_for_busy_routers() {
     for (patience, silent) in [(PATIENCE, &STILL[..]), (PATIENCE_ONCE, &[])] {
         let lab = Lab::new();
         let fleet = Fleet::new(lab.dir.clone(), &lab.network).expect("there is one");
@@ -182,7 +182,7 @@ fn routers_of_the_next_lab_of_that_name_are_not_asked() {
 
 /// A router that closed an idle connection to make room must not count as dead.
 #[test]
-fn a_connection_that_was_left_is_made_anew() {
+fn a_closed_connection_is_reopened() {
     let lab = Lab::new();
     let mut fleet = Fleet::new(lab.dir.clone(), &lab.network).expect("there is one");
     assert_eq!(survey(&lab, &mut fleet).0, [0; 0]);

@@ -108,21 +108,21 @@ impl<'n> Manager<'n> {
         })
     }
 
-    /// Finds failed and recovered components, and installs tables to match, polling `told_to_stop`.
+    /// Finds failed and recovered components, and installs tables to match, polling `should_stop`.
     ///
     /// # Errors
     /// [`ManageError::AllSilent`]
     pub fn reroute(
         &mut self,
         dry_run: bool,
-        told_to_stop: &dyn Fn() -> bool,
+        should_stop: &dyn Fn() -> bool,
     ) -> Result<Report, ManageError> {
         let commanded = Commanded::read(&self.lab);
         let report = reroute(
             &mut self.tables,
             (&mut self.fleet, &commanded),
             dry_run,
-            told_to_stop,
+            should_stop,
         );
         report
             .map(|report| Report {
@@ -143,11 +143,11 @@ impl<'n> Manager<'n> {
     pub fn watch(
         &mut self,
         interval: Duration,
-        told_to_stop: &dyn Fn() -> bool,
+        should_stop: &dyn Fn() -> bool,
         mut tell: impl FnMut(&Report),
     ) -> Result<(), ManageError> {
         let mut told: Option<Survey> = None;
-        while !told_to_stop() {
+        while !should_stop() {
             // Another lab of the same name is another network, for which these tables are useless.
             let is_deserted =
                 !self.lab.path().join("topology.toml").exists() && self.lab.nodes()?.is_empty();
@@ -157,19 +157,19 @@ impl<'n> Manager<'n> {
             let survey = self.survey();
             let known = told.as_ref().is_some_and(|told| told.is_like(&survey));
             if known && self.tables.changed(&survey).is_empty() || survey.digests.is_empty() {
-                nap(interval, told_to_stop);
+                nap(interval, should_stop);
                 continue;
             }
-            let survey = self.settled(survey, told_to_stop);
-            if survey.digests.is_empty() || told_to_stop() {
+            let survey = self.settled(survey, should_stop);
+            if survey.digests.is_empty() || should_stop() {
                 continue;
             }
-            let Ok(report) = self.reroute(false, told_to_stop) else {
+            let Ok(report) = self.reroute(false, should_stop) else {
                 continue;
             };
             tell(&report);
             if report.status == Status::Incomplete {
-                nap(RETRY, told_to_stop);
+                nap(RETRY, should_stop);
             }
             told = Some(self.survey());
         }
@@ -183,13 +183,13 @@ impl<'n> Manager<'n> {
     }
 
     /// Repeats the survey until nothing changes any more.
-    fn settled(&mut self, mut survey: Survey, told_to_stop: &dyn Fn() -> bool) -> Survey {
+    fn settled(&mut self, mut survey: Survey, should_stop: &dyn Fn() -> bool) -> Survey {
         for _ in 0..MOST_SURVEYS {
-            nap(SETTLE, told_to_stop);
+            nap(SETTLE, should_stop);
             let next = self.survey();
             let rests = next.is_like(&survey);
             survey = next;
-            if rests || told_to_stop() {
+            if rests || should_stop() {
                 break;
             }
         }
@@ -197,9 +197,9 @@ impl<'n> Manager<'n> {
     }
 }
 
-fn nap(length: Duration, told_to_stop: &dyn Fn() -> bool) {
+fn nap(length: Duration, should_stop: &dyn Fn() -> bool) {
     let end = Instant::now() + length;
-    while !told_to_stop() {
+    while !should_stop() {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return;
@@ -265,7 +265,7 @@ pub(super) fn reroute(
     tables: &mut Tables<'_>,
     (routers, commanded): (&mut impl Routers, &Commanded),
     dry_run: bool,
-    told_to_stop: &dyn Fn() -> bool,
+    should_stop: &dyn Fn() -> bool,
 ) -> Result<Report, String> {
     let mut report = Report::default();
     loop {
@@ -302,7 +302,7 @@ pub(super) fn reroute(
             report.status = Status::Planned;
             return Ok(report);
         }
-        if told_to_stop() {
+        if should_stop() {
             report.status = Status::Interrupted;
             return Ok(report);
         }
@@ -312,7 +312,7 @@ pub(super) fn reroute(
         }
         report.rounds += 1;
         let living: Vec<u32> = survey.living(tables.network).collect();
-        let done = execute(routers, &living, &changed, &*tables.routed, told_to_stop);
+        let done = execute(routers, &living, &changed, &*tables.routed, should_stop);
         report.did(tables.network, &done);
         if done.outcome.abandoned {
             report

@@ -243,7 +243,7 @@ fn a_router_that_dies_while_tables_are_installed_is_routed_around_too() {
 }
 
 #[test]
-fn told_to_stop_before_installing_releases_everybody() {
+fn stopping_before_the_installation_releases_all_nodes() {
     let mut lab = Obedient::new();
     let network = network();
     let mut tables = Tables::new(&network, &network);
@@ -270,7 +270,7 @@ fn told_to_stop_before_installing_releases_everybody() {
 }
 
 #[test]
-fn when_nobody_answers_the_error_says_why() {
+fn if_no_node_answers_the_error_gives_the_reason() {
     let mut lab = Obedient::new();
     let network = network();
     let mut tables = Tables::new(&network, &network);

@@ -83,7 +83,7 @@ fn lines_of(recording: &Recording) -> Vec<Line> {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_values_are_read_back() {
     let (bytes, encoder) = written();
     let recording = read(&bytes[..]).unwrap();
     let lines = lines_of(&recording);
@@ -121,7 +121,7 @@ fn the_whole_state_leads_to_where_the_lines_do() {
 }
 
 #[test]
-fn stages_that_change_are_told_anew() {
+fn changed_stages_are_recorded_again() {
     let header = header();
     let mut moments = moments(&header);
     let mut encoder = Encoder::new(header.clone());
@@ -148,7 +148,7 @@ fn stages_that_change_are_told_anew() {
 }
 
 #[test]
-fn what_was_cut_off_is_read_up_to_the_cut() {
+fn truncated_recordings_are_read_up_to_the_cut() {
     let (bytes, _) = written();
     let mut most = 0;
     for length in (0..bytes.len()).rev().step_by(7) {
@@ -174,7 +174,7 @@ fn refusal(lines: &[String]) -> String {
 }
 
 #[test]
-fn hostile_files_are_refused_with_place_and_reason() {
+fn hostile_files_are_refused_with_position_and_reason() {
     let good = serde_json::to_value(header()).unwrap();
     let with = |change: &dyn Fn(&mut serde_json::Value)| {
         let mut header = good.clone();

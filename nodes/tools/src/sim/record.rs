@@ -74,7 +74,7 @@ impl Record {
     /// If the network belongs to another machine.
     pub fn watch(&self, run: &mut dyn Run, network: &dyn Network) -> Result<(), ConfigError> {
         let inner = Rc::clone(&self.inner);
-        let tell = move |shot| inner.borrow_mut().tell(shot);
+        let tell = move |shot| inner.borrow_mut().record(shot);
         run.watch(network, self.every, Box::new(tell))
     }
 
@@ -95,7 +95,7 @@ impl Record {
 }
 
 impl Inner {
-    fn tell(&mut self, shot: Snapshot) {
+    fn record(&mut self, shot: Snapshot) {
         let events = self.events(&shot);
         let mut moment = Moment {
             ends: Vec::with_capacity(shot.ends.len()),

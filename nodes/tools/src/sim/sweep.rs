@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plot_needs_is_read() {
+    fn rows_of_a_sweep_are_read_for_a_plot() {
         let rows = "0.5,1,0.49,false,100.5,200,\"adaptive, optimised\",t3e-2x2x2,uniform,,10\n\
                     1,1,0.6,true,,,\"adaptive, optimised\",t3e-2x2x2,uniform,,10\n";
         let all = read_text(&format!("{HEAD}\n{rows}")).expect("good values");
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sweep_is_refused() {
+    fn invalid_sweeps_are_refused() {
         let row =
             |load: &str, network: &str| format!("{load},1,0.4,false,1,2,,{network},uniform,,1\n");
         let wrong = [

@@ -20,32 +20,32 @@ impl Executor for Threads {
         if workers.len() < 2 {
             return Serial.run(workers, windows);
         }
-        let meeting = Meeting::new(workers.len());
+        let barrier = SpinBarrier::new(workers.len());
         let mut workers = workers.into_iter();
         let own = workers.next();
         std::thread::scope(|scope| {
             for worker in workers {
-                let meeting = &meeting;
-                scope.spawn(move || work(worker, windows, meeting));
+                let barrier = &barrier;
+                scope.spawn(move || work(worker, windows, barrier));
             }
             if let Some(worker) = own {
-                work(worker, windows, &meeting);
+                work(worker, windows, &barrier);
             }
         });
     }
 }
 
-fn work(mut worker: Box<dyn Worker + '_>, windows: u64, meeting: &Meeting) {
-    let _alarm = Alarm(meeting);
+fn work(mut worker: Box<dyn Worker + '_>, windows: u64, barrier: &SpinBarrier) {
+    let _alarm = BreakOnPanic(barrier);
     for window in 0..windows {
         worker.run_window(window);
-        meeting.wait();
+        barrier.wait();
         worker.take_mail(window);
     }
 }
 
 /// A spinning barrier, since a window takes less time than a wake-up.
-struct Meeting {
+struct SpinBarrier {
     members: usize,
     arrived: AtomicUsize,
     round: AtomicUsize,
@@ -54,9 +54,9 @@ struct Meeting {
 }
 
 /// Breaks the barrier when its owner panics.
-struct Alarm<'a>(&'a Meeting);
+struct BreakOnPanic<'a>(&'a SpinBarrier);
 
-impl Drop for Alarm<'_> {
+impl Drop for BreakOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.broken.store(true, Ordering::Release);
@@ -64,7 +64,7 @@ impl Drop for Alarm<'_> {
     }
 }
 
-impl Meeting {
+impl SpinBarrier {
     const fn new(members: usize) -> Self {
         Self {
             members,

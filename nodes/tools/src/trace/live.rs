@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use miette::miette;
 use phitwire::device::capability;
-use phitwire::net::{Followed, Network, NodeRef, Peers, Runtime, Sightings};
+use phitwire::net::{Network, NodeRef, Peers, Runtime, Sightings, TracedPacket};
 use phitwire::nic::{Operation, ProbeEnd, ProbeOutcome, ProbeSpec};
 use phitwire::time::Time;
 use phitwire::trace::Flow;
@@ -19,7 +19,7 @@ use phitwire_nodes::run_dir::LabDir;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Ends, Teller, Trace, Unit, VERSION};
+use super::{Ends, Trace, TraceContext, Unit, VERSION};
 use crate::description;
 
 /// Maximum time that routers watch, unless stopped earlier.
@@ -44,7 +44,7 @@ const SETTLE: Duration = Duration::from_millis(20);
 
 /// The numbers of a NIC in a lab.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct NicNumbers {
     pub node: NodeRef,
     /// Number used by tools.
     pub number: u16,
@@ -85,14 +85,14 @@ impl Lab {
     ///
     /// # Errors
     /// If the NIC does not exist.
-    pub fn place(&self, nic: &str) -> miette::Result<Place> {
+    pub fn place(&self, nic: &str) -> miette::Result<NicNumbers> {
         let place = place(&*self.network, nic)?;
         // Query the NIC, because a spare may have taken over a number.
         let info =
             Client::connect(&self.name, nic).and_then(|mut client| client.ask(&Request::Info));
         let info = info.ok().and_then(|info| NodeInfo::deserialize(info).ok());
         Ok(match info.and_then(|info| info.processor) {
-            Some(number) if number != place.number => Place {
+            Some(number) if number != place.number => NicNumbers {
                 node: place.node,
                 number,
                 routed: number.into(),
@@ -133,7 +133,7 @@ impl Lab {
 ///
 /// # Errors
 /// If the NIC does not exist.
-pub fn place(network: &dyn Network, nic: &str) -> miette::Result<Place> {
+pub fn place(network: &dyn Network, nic: &str) -> miette::Result<NicNumbers> {
     let node = find(network, nic)?;
     if !matches!(node, NodeRef::Processor(_)) {
         return Err(miette!(
@@ -149,7 +149,7 @@ pub fn place(network: &dyn Network, nic: &str) -> miette::Result<Place> {
     let probes = device
         .need::<capability::Probing>()
         .map_err(|error| miette!("{nic}: {error}"))?;
-    Ok(Place {
+    Ok(NicNumbers {
         node,
         number,
         routed: probes.routed_number(),
@@ -301,7 +301,7 @@ pub fn trace(
     let sent = sent?;
     let seen = sightings(answers, sent.report.clock_offset_ns, &mut notes);
     let assembled = |slack_ps| {
-        told(
+        trace_of(
             lab,
             (from, to),
             (source, target),
@@ -349,17 +349,17 @@ fn sightings(
     seen
 }
 
-fn told(
+fn trace_of(
     lab: &Lab,
     (from, to): (&str, &str),
-    (source, target): (Place, Place),
+    (source, target): (NicNumbers, NicNumbers),
     spec: &ProbeSpec,
     (sent, seen): (&Sent, &Sightings),
     (slack_ps, mut notes): (u64, Vec<String>),
 ) -> Trace {
     let network = &*lab.network;
     let peers = Peers::of(network);
-    let teller = Teller {
+    let context = TraceContext {
         network,
         peers: &peers,
         seen,
@@ -367,7 +367,7 @@ fn told(
         zero_ps: sent.report.sent_ps,
     };
     let identity = sent.report.probe.identity;
-    let request = Followed {
+    let request = TracedPacket {
         from: source.node,
         to: target.node,
         response: false,
@@ -381,8 +381,8 @@ fn told(
         came_ps: None,
         has_come: ended.is_some(),
     };
-    let (mut there, last_ps) = teller.tell(request, ends);
-    let response = Followed {
+    let (mut there, last_ps) = context.report_path(request, ends);
+    let response = TracedPacket {
         from: target.node,
         to: source.node,
         response: true,
@@ -394,11 +394,11 @@ fn told(
         came_ps: ended.map(|end| end.ended_ps),
         has_come: false,
     };
-    let (back, _) = teller.tell(response, back);
+    let (back, _) = context.report_path(response, back);
     if !there.delivered && !back.hops.is_empty() {
         // A response proves that the request arrived.
         ends.has_come = true;
-        there = teller.tell(request, ends).0;
+        there = context.report_path(request, ends).0;
     }
     let mut ways = vec![there];
     if ways[0].delivered || sent.end.is_some() {
@@ -417,7 +417,7 @@ fn told(
         operation: words(spec),
         identity,
         outcome: outcome(sent.end).to_owned(),
-        ended: sent.end.map(|end| teller.at(end.ended_ps)),
+        ended: sent.end.map(|end| context.at(end.ended_ps)),
         ways,
         notes,
     }

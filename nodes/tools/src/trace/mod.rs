@@ -5,7 +5,7 @@ pub mod live;
 pub mod perfetto;
 pub mod table;
 
-use phitwire::net::{Followed, Hop, Network, NodeRef, Peers, Sightings, Way};
+use phitwire::net::{Hop, Network, NodeRef, PathEnd, Peers, Sightings, TracedPacket};
 use phitwire::trace::{Choice, Passage};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -138,7 +138,7 @@ pub struct Ends {
 
 /// The context that all paths of a trace share.
 #[derive(Clone, Copy, Debug)]
-pub struct Teller<'a> {
+pub struct TraceContext<'a> {
     pub network: &'a dyn Network,
     pub peers: &'a Peers,
     /// The records of the routers.
@@ -148,7 +148,7 @@ pub struct Teller<'a> {
     pub zero_ps: u64,
 }
 
-impl Teller<'_> {
+impl TraceContext<'_> {
     /// A time relative to the start.
     pub fn at(&self, ps: u64) -> f64 {
         self.unit.of(i128::from(ps) - i128::from(self.zero_ps))
@@ -159,14 +159,14 @@ impl Teller<'_> {
     }
 
     /// Follows a packet and reports its path. Also returns when it was last seen.
-    pub fn tell(&self, packet: Followed, ends: Ends) -> (WayTold, Option<u64>) {
+    pub fn report_path(&self, packet: TracedPacket, ends: Ends) -> (WayTold, Option<u64>) {
         let (hops, way) = self.peers.follow(packet, self.seen);
         let last_ps = hops.last().and_then(|hop| hop.passage.last_ps());
         let mut before = ends.began_ps;
         let told = hops.iter().map(|hop| self.hop(hop, &mut before)).collect();
         let delivered = match way {
-            Way::Delivered => true,
-            Way::LastLink { .. } => ends.has_come || ends.came_ps.is_some(),
+            PathEnd::Delivered => true,
+            PathEnd::LastLink { .. } => ends.has_come || ends.came_ps.is_some(),
             _ => false,
         };
         let told = WayTold {
@@ -222,12 +222,12 @@ impl Teller<'_> {
     }
 
     /// The end of a path in words.
-    fn end(&self, packet: &Followed, hops: &[Hop], way: &Way) -> String {
+    fn end(&self, packet: &TracedPacket, hops: &[Hop], way: &PathEnd) -> String {
         let last = hops.last().map(|hop| (self.name(hop.router), hop));
         let Some((last, hop)) = last else {
             let from = self.name(packet.from);
             return match way {
-                Way::Unasked(router) => format!(
+                PathEnd::NotQueried(router) => format!(
                     "unknown: router {} next to {from} does not answer",
                     self.name(*router)
                 ),
@@ -239,8 +239,8 @@ impl Teller<'_> {
             .map_or(String::new(), |end| self.network.end_name(end));
         let port = hop.passage.departure.map_or(0, |out| out.port);
         match way {
-            Way::Delivered => "delivered".to_owned(),
-            Way::LastLink { ended } => format!(
+            PathEnd::Delivered => "delivered".to_owned(),
+            PathEnd::LastLink { ended } => format!(
                 "sent over the last link, from {last} by port {port} to {out}, but not seen there: \
                  {}",
                 match ended {
@@ -248,28 +248,28 @@ impl Teller<'_> {
                     false => "the link has not acknowledged it",
                 }
             ),
-            Way::Misdelivered(node) => format!("delivered to {} instead", self.name(*node)),
-            Way::NotSeen => "not seen".to_owned(),
-            Way::Inside => match hop.passage.steps.last() {
+            PathEnd::Misdelivered(node) => format!("delivered to {} instead", self.name(*node)),
+            PathEnd::NotSeen => "not seen".to_owned(),
+            PathEnd::Inside => match hop.passage.steps.last() {
                 Some(step) => format!("last seen inside {last}, after its {}", step.stage),
                 None => format!(
                     "last seen inside {last}, at the front of the queue of port {}",
                     hop.passage.port
                 ),
             },
-            Way::Discarded(why) => format!("discarded by {last}: {why}"),
-            Way::OnLink { acknowledged } => format!(
+            PathEnd::Discarded(why) => format!("discarded by {last}: {why}"),
+            PathEnd::OnLink { acknowledged } => format!(
                 "last seen leaving {last} by port {port} for {out}, {}",
                 match acknowledged {
                     true => "acknowledged by the link, but not seen since",
                     false => "not acknowledged by the link",
                 }
             ),
-            Way::Unasked(router) => format!(
+            PathEnd::NotQueried(router) => format!(
                 "last seen leaving {last} by port {port} for {out}; {} does not answer",
                 self.name(*router)
             ),
-            Way::Endless => format!("caught in a cycle; last seen leaving {last}"),
+            PathEnd::Loop => format!("caught in a cycle; last seen leaving {last}"),
         }
     }
 }

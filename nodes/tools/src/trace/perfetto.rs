@@ -11,7 +11,7 @@ use super::{Trace, WayTold};
 pub fn render(traces: &[Trace]) -> Value {
     let mut events = Vec::new();
     for (number, trace) in traces.iter().enumerate() {
-        Process::new(number + 1, trace).tell(&mut events);
+        Process::new(number + 1, trace).write_events(&mut events);
     }
     json!({
         "traceEvents": events,
@@ -58,7 +58,7 @@ impl<'a> Process<'a> {
         tid
     }
 
-    fn tell(mut self, events: &mut Vec<Value>) {
+    fn write_events(mut self, events: &mut Vec<Value>) {
         let trace = self.trace;
         let name = format!("{} {} -> {}", trace.operation, trace.from, trace.to);
         events.push(json!({
@@ -70,11 +70,11 @@ impl<'a> Process<'a> {
             events.push(self.slice(source, &trace.operation, 0.0, ended, args));
         }
         for way in &trace.ways {
-            self.tell_way(way, events);
+            self.write_path(way, events);
         }
     }
 
-    fn tell_way(&mut self, way: &'a WayTold, events: &mut Vec<Value>) {
+    fn write_path(&mut self, way: &'a WayTold, events: &mut Vec<Value>) {
         let mut before = way.began;
         for hop in &way.hops {
             let tid = self.thread(&hop.router, events);

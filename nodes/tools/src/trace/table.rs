@@ -86,10 +86,10 @@ fn hop_rows(table: &mut TextTable, hop: &HopTold) {
         // Show the first decisions at the first queue that is not just an input port.
         let mut what: Vec<String> = Vec::new();
         if !stage.stage.ends_with(" in") {
-            what.extend(first.by_ref().map(told));
+            what.extend(first.by_ref().map(describe_choice));
         }
         if index > 0 && !stage.stage.starts_with("input") {
-            what.extend(later.by_ref().map(told));
+            what.extend(later.by_ref().map(describe_choice));
         }
         if index == last {
             what.extend(leaving(hop));
@@ -117,7 +117,7 @@ fn hop_rows(table: &mut TextTable, hop: &HopTold) {
             none(),
             none(),
             none(),
-            told(choice),
+            describe_choice(choice),
         ]);
     }
 }
@@ -133,7 +133,7 @@ fn leaving(hop: &HopTold) -> Option<String> {
 }
 
 /// A decision in one line.
-pub fn told(choice: &Choice) -> String {
+pub fn describe_choice(choice: &Choice) -> String {
     const MOST: usize = 8;
     let named = |candidate: &Candidate| {
         let mut text = candidate.number.to_string();

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_impairs_wires_is_known_before_it_is_used() {
+    fn the_impairment_tool_is_detected_before_use() {
         use std::os::unix::fs::PermissionsExt as _;
 
         let dir = tempfile::tempdir().expect("a folder");

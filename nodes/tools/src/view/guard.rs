@@ -16,7 +16,7 @@ pub struct Guard {
 
 /// The credentials of a request.
 #[derive(Clone, Debug, Default)]
-pub struct Asked<'a> {
+pub struct Credentials<'a> {
     /// The `Host` header.
     pub host: Option<&'a str>,
     /// The `Origin` header.
@@ -51,7 +51,7 @@ impl Guard {
     ///
     /// # Errors
     /// The reason of a refusal.
-    pub fn may_look(&self, asked: &Asked<'_>) -> Result<(), &'static str> {
+    pub fn may_look(&self, asked: &Credentials<'_>) -> Result<(), &'static str> {
         let host = asked.host.ok_or("the request has no Host header")?;
         if !is_address(host) {
             return Err("use the address printed by `phitwire view`, not another name for it");
@@ -68,7 +68,7 @@ impl Guard {
     ///
     /// # Errors
     /// The reason of a refusal.
-    pub fn may_act(&self, asked: &Asked<'_>) -> Result<(), &'static str> {
+    pub fn may_act(&self, asked: &Credentials<'_>) -> Result<(), &'static str> {
         self.may_look(asked)?;
         let own = asked.host.map(|host| format!("http://{host}"));
         if asked.origin != own.as_deref() {
@@ -114,15 +114,15 @@ mod tests {
         Guard::new(at.parse().unwrap(), "token".into(), "secret".into())
     }
 
-    fn asked(host: &str) -> Asked<'_> {
-        Asked {
+    fn asked(host: &str) -> Credentials<'_> {
+        Credentials {
             host: Some(host),
-            ..Asked::default()
+            ..Credentials::default()
         }
     }
 
     #[test]
-    fn on_loopback_who_names_an_address_looks() {
+    fn on_loopback_requests_for_an_address_may_view() {
         let guard = guard("127.0.0.1:8080");
         for host in [
             "127.0.0.1:8080",
@@ -143,13 +143,13 @@ mod tests {
         ] {
             assert!(guard.may_look(&asked(host)).is_err(), "{host}");
         }
-        assert!(guard.may_look(&Asked::default()).is_err(), "nobody's");
+        assert!(guard.may_look(&Credentials::default()).is_err(), "nobody's");
     }
 
     #[test]
-    fn beyond_loopback_nobody_looks_without_the_token() {
+    fn beyond_loopback_viewing_needs_the_token() {
         let guard = guard("0.0.0.0:8080");
-        let with = |token| Asked {
+        let with = |token| Credentials {
             token,
             ..asked("192.0.2.1:8080")
         };
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn only_the_own_page_acts() {
         let guard = guard("127.0.0.1:80");
-        let good = Asked {
+        let good = Credentials {
             origin: Some("http://127.0.0.1:80"),
             secret: Some("secret"),
             ..asked("127.0.0.1:80")
@@ -176,7 +176,7 @@ mod tests {
             (Some("http://127.0.0.1:80"), None),
             (Some("http://127.0.0.1:80"), Some("guess")),
         ] {
-            let bad = Asked {
+            let bad = Credentials {
                 origin,
                 secret,
                 ..good.clone()

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::history::History;
 use crate::recording::{Encoder, Event, Header, header_of, moment_of};
-use crate::watch::{Chronicle, LabEvent, Sample, Sampler};
+use crate::watch::{EventDetector, LabEvent, Sample, Sampler};
 
 /// Number of nodes up to which a lab's pipeline stages are in every sample.
 const MOST_ASKED: usize = 80;
@@ -60,7 +60,7 @@ impl Live {
     pub fn watch(&self, mut sampler: Sampler, interval: Duration, goes_on: impl Fn() -> bool) {
         let begin_ms = self.header.clock.begin_ms.unwrap_or(0);
         let mut encoder = Encoder::new(self.header.clone());
-        let (mut before, mut chronicle): (Option<Sample>, _) = (None, Chronicle::default());
+        let (mut before, mut detector): (Option<Sample>, _) = (None, EventDetector::default());
         let mut number = 0;
         while goes_on() {
             if !sampler.is_there() {
@@ -77,7 +77,7 @@ impl Live {
             let sample = sampler.sample();
             let mut told = std::mem::take(&mut *held(&self.done));
             if let Some(before) = &before {
-                told.extend(chronicle.tell(before, &sample).into_iter().map(event_of));
+                told.extend(detector.detect(before, &sample).into_iter().map(event_of));
             }
             let t = sample.at_ms.saturating_sub(begin_ms);
             let line = encoder.line(t, &moment_of(&self.header, &sample), told);

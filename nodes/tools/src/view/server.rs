@@ -9,7 +9,7 @@ use phitwire_nodes::stop::Stop;
 use serde_json::{Map, Value, json};
 
 use super::actions::{Act, Actions};
-use super::guard::{Asked, Guard};
+use super::guard::{Credentials, Guard};
 use super::live::Live;
 use super::page::Page;
 use crate::http::{self, Answer, Request};
@@ -39,7 +39,7 @@ pub fn serve(
 }
 
 fn respond(request: &Request, guard: &Guard, page: &Page, shown: &Shown) -> Answer {
-    let asked = Asked {
+    let asked = Credentials {
         host: request.header("Host"),
         origin: request.header("Origin"),
         token: request.given("token"),

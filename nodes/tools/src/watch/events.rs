@@ -86,37 +86,37 @@ pub struct LabEvent {
 /// The events between two samples of one lab, in the order of the nodes. Each end of a link reports
 /// its own events.
 pub fn events(before: &Sample, after: &Sample) -> Vec<LabEvent> {
-    Chronicle::default().tell(before, after)
+    EventDetector::default().detect(before, after)
 }
 
 /// Finds the events between consecutive samples. Changes at a silent node appear when it replies
 /// again, compared with its last known state.
 #[derive(Debug, Default)]
-pub struct Chronicle {
+pub struct EventDetector {
     /// The last known state of silent nodes.
-    heard: BTreeMap<String, NodeSample>,
+    last_known: BTreeMap<String, NodeSample>,
 }
 
-impl Chronicle {
+impl EventDetector {
     /// The events between two samples of the same network. The later sample must be the next call's
     /// earlier one.
-    pub fn tell(&mut self, before: &Sample, after: &Sample) -> Vec<LabEvent> {
+    pub fn detect(&mut self, before: &Sample, after: &Sample) -> Vec<LabEvent> {
         let mut events = Vec::new();
         for node in &after.nodes {
             let Some(earlier) = before.node(&node.name) else {
                 continue;
             };
             if node.silent.is_some() && earlier.silent.is_none() {
-                self.heard.insert(node.name.clone(), earlier.clone());
+                self.last_known.insert(node.name.clone(), earlier.clone());
             }
-            let mut teller = Teller {
+            let mut collector = EventCollector {
                 at_ms: after.at_ms,
                 node,
                 events: &mut events,
             };
-            if teller.answers(earlier) {
-                let heard = self.heard.remove(&node.name);
-                teller.compare(heard.as_ref().unwrap_or(earlier));
+            if collector.answers(earlier) {
+                let heard = self.last_known.remove(&node.name);
+                collector.compare(heard.as_ref().unwrap_or(earlier));
             }
         }
         events
@@ -124,14 +124,14 @@ impl Chronicle {
 }
 
 /// Collects the events of one node.
-struct Teller<'a> {
+struct EventCollector<'a> {
     at_ms: u64,
     node: &'a NodeSample,
     events: &'a mut Vec<LabEvent>,
 }
 
-impl Teller<'_> {
-    fn tell(&mut self, kind: EventKind, link: Option<&LinkReport>, text: impl Into<String>) {
+impl EventCollector<'_> {
+    fn add(&mut self, kind: EventKind, link: Option<&LinkReport>, text: impl Into<String>) {
         self.events.push(LabEvent {
             at_ms: self.at_ms,
             node: self.node.name.clone(),
@@ -145,8 +145,8 @@ impl Teller<'_> {
     /// Whether the node replies now. A change is an event.
     fn answers(&mut self, earlier: &NodeSample) -> bool {
         match (&earlier.silent, &self.node.silent) {
-            (None, Some(why)) => self.tell(EventKind::NodeSilent, None, why),
-            (Some(_), None) => self.tell(EventKind::NodeBack, None, "node answers again"),
+            (None, Some(why)) => self.add(EventKind::NodeSilent, None, why),
+            (Some(_), None) => self.add(EventKind::NodeBack, None, "node answers again"),
             (Some(_), Some(_)) | (None, None) => {}
         }
         self.node.silent.is_none()
@@ -157,7 +157,7 @@ impl Teller<'_> {
         let restarted = matches!((earlier.pid, self.node.pid), (Some(a), Some(b)) if a != b);
         if restarted {
             let text = format!("restarted as process {}", self.node.pid.unwrap_or(0));
-            self.tell(EventKind::NodeRestarted, None, text);
+            self.add(EventKind::NodeRestarted, None, text);
         }
         for link in &self.node.links {
             if let Some(before) = earlier.link(link.port) {
@@ -180,17 +180,17 @@ impl Teller<'_> {
                     "the kernel no longer impairs frames",
                 ),
             };
-            self.tell(kind, Some(link), format!("to {}: {words}", link.peer));
+            self.add(kind, Some(link), format!("to {}: {words}", link.peer));
         }
         match (before.up, link.up) {
             (true, false) => {
                 let why = link.why.as_deref().unwrap_or("unknown reason");
                 let text = format!("to {}: {}: {why}", link.peer, link.state);
-                self.tell(EventKind::LinkDown, Some(link), text);
+                self.add(EventKind::LinkDown, Some(link), text);
             }
             (false, true) => {
                 let text = format!("to {}: link up", link.peer);
-                self.tell(EventKind::LinkUp, Some(link), text);
+                self.add(EventKind::LinkUp, Some(link), text);
             }
             (true, true) => {
                 let lanes = [
@@ -204,7 +204,7 @@ impl Teller<'_> {
                         std::cmp::Ordering::Equal => continue,
                     };
                     let text = format!("to {}: {new} lanes {what}, previously {old}", link.peer);
-                    self.tell(kind, Some(link), text);
+                    self.add(kind, Some(link), text);
                 }
             }
             (false, false) => {}
@@ -215,7 +215,7 @@ impl Teller<'_> {
         if let (Some(before), Some(now)) = (&earlier.routing, &self.node.routing)
             && before.digest != now.digest
         {
-            self.tell(EventKind::Reroute, None, "route tables changed");
+            self.add(EventKind::Reroute, None, "route tables changed");
         }
     }
 
@@ -232,7 +232,7 @@ impl Teller<'_> {
                 if times > 1 {
                     text.push_str(&format!(", {times} times"));
                 }
-                self.tell(EventKind::FaultInjected, link, text);
+                self.add(EventKind::FaultInjected, link, text);
             }
         }
     }
@@ -247,14 +247,14 @@ impl Teller<'_> {
         let goes = now.phase != Default::default();
         if !known && now.run != 0 {
             let text = format!("run {} of {} bytes", now.run, now.size);
-            self.tell(EventKind::TrafficStarted, None, text);
+            self.add(EventKind::TrafficStarted, None, text);
         }
         if !goes && (was_going || !known) && now.run != 0 {
             let text = format!(
                 "run {}: {} messages answered, {} timed out",
                 now.run, now.acknowledged, now.timed_out
             );
-            self.tell(EventKind::TrafficDone, None, text);
+            self.add(EventKind::TrafficDone, None, text);
         }
     }
 }

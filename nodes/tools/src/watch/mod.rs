@@ -13,7 +13,7 @@ mod sampler;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use events::{Chronicle, EventKind, LabEvent, events};
+pub use events::{EventDetector, EventKind, LabEvent, events};
 pub use rates::{DirectionRates, LinkRates, NodeRates, Rates};
 pub use sample::{NodeSample, Sample};
 pub use sampler::Sampler;

@@ -5,7 +5,7 @@ use phitwire::net::{Network, NodeRef};
 use phitwire::nic::{RunPhase, TrafficReport};
 use phitwire_nodes::control::{LinkReport, NodeKind, RoutingReport};
 
-use super::{Chronicle, EventKind, NodeSample, Rates, Sample, events};
+use super::{EventDetector, EventKind, NodeSample, Rates, Sample, events};
 
 const DESCRIPTION: &str = include_str!("../../../../netns-scripts/topologies/quickstart.toml");
 
@@ -73,7 +73,7 @@ fn kinds(before: &Sample, after: &Sample) -> Vec<EventKind> {
 }
 
 #[test]
-fn each_thing_that_happens_is_told_once() {
+fn each_event_is_reported_once() {
     let (_, before) = lab();
     assert_eq!(kinds(&before, &later(&before)), [], "nothing has happened");
     type Change = fn(&mut Sample);
@@ -126,7 +126,7 @@ fn each_thing_that_happens_is_told_once() {
 }
 
 #[test]
-fn what_happened_to_a_node_while_it_was_silent_is_told_when_it_answers() {
+fn changes_at_a_silent_node_are_reported_when_it_answers() {
     let (_, mut well) = lab();
     well.nodes[5].traffic = Some(TrafficReport {
         run: 7,
@@ -145,9 +145,9 @@ fn what_happened_to_a_node_while_it_was_silent_is_told_when_it_answers() {
     back.at_ms = still.at_ms + 500;
     first_link(&mut back, 0).up = false;
     back.nodes[5].pid = Some(9);
-    let mut chronicle = Chronicle::default();
+    let mut detector = EventDetector::default();
     let mut told = |before: &Sample, after: &Sample| {
-        let events = chronicle.tell(before, after).into_iter();
+        let events = detector.detect(before, after).into_iter();
         events.map(|event| event.kind).collect::<Vec<_>>()
     };
     assert_eq!(told(&well, &silent), [EventKind::NodeSilent; 2]);
@@ -163,7 +163,7 @@ fn what_happened_to_a_node_while_it_was_silent_is_told_when_it_answers() {
 }
 
 #[test]
-fn what_comes_back_is_told_too() {
+fn recoveries_are_reported_too() {
     let (_, well) = lab();
     let mut broken = later(&well);
     first_link(&mut broken, 0).up = false;
@@ -183,7 +183,7 @@ fn what_comes_back_is_told_too() {
 }
 
 #[test]
-fn a_run_that_ends_is_told_once() {
+fn the_end_of_a_run_is_reported_once() {
     let (_, mut before) = lab();
     let report = |phase, acknowledged| {
         Some(TrafficReport {

@@ -9,7 +9,7 @@ use crate::net::{Clock, End, Network as _, NodeRef, PlanError, Profile, Runtime}
 use crate::sim::direct::config::ConfigError;
 use crate::sim::direct::endpoints::Endpoints;
 use crate::sim::direct::model::CycleModel;
-use crate::sim::direct::places::Places;
+use crate::sim::direct::placement::Placement;
 use crate::sim::direct::shared::Shared;
 use crate::sim::fabric::NodeId;
 use crate::time::Duration;
@@ -41,7 +41,7 @@ pub trait Nodes<M: CycleModel> {
 /// Those of `nodes`.
 pub fn encoded<M: CycleModel>(
     network: &M::Topology,
-    places: &Places,
+    places: &Placement,
     nodes: &impl Nodes<M>,
     (seed, netem): (u64, Option<Netem>),
     (shared, terminals): (Shared<M>, Vec<Vec<M::Terminal>>),
@@ -56,7 +56,7 @@ pub fn encoded<M: CycleModel>(
         ..Runtime::new(network.name(), 1)
     });
     let mut builder = Builder::new(seed, &shared, terminals, window);
-    let mut chips = vec![Place::NOWHERE; places.chips.len()];
+    let mut chips = vec![NodeLocation::NOWHERE; places.chips.len()];
     for (partition, here) in (0..).zip(places.placed(0..chips.len())) {
         for (chip, index) in here {
             if let Some(router) = nodes.router(chip, &runtime)? {
@@ -64,7 +64,7 @@ pub fn encoded<M: CycleModel>(
             }
         }
     }
-    let mut terminals = vec![Place::NOWHERE; places.terminals.len()];
+    let mut terminals = vec![NodeLocation::NOWHERE; places.terminals.len()];
     for node in network.nodes() {
         let NodeRef::Processor(nic) = node else {
             continue;
@@ -101,9 +101,9 @@ pub(crate) fn wire<M: CycleModel>(
 
 /// Location of a node: its part, and its number there.
 #[derive(Clone, Copy, Debug)]
-struct Place(usize, NodeId);
+struct NodeLocation(usize, NodeId);
 
-impl Place {
+impl NodeLocation {
     /// Location of a missing node.
     const NOWHERE: Self = Self(0, NodeId(u32::MAX));
 }
@@ -126,27 +126,30 @@ impl<M: CycleModel> Builder<M> {
     }
 
     /// Adds the router of a topology's chip.
-    fn add_router(&mut self, part: u32, chip: u32, router: M::Router) -> Place {
+    fn add_router(&mut self, part: u32, chip: u32, router: M::Router) -> NodeLocation {
         let nodes = &mut self.parts[part as usize];
         let id = nodes.fabric.add(EncodedNode::Router(Box::new(router)));
         nodes.chips.push((chip, id));
-        Place(part as usize, id)
+        NodeLocation(part as usize, id)
     }
 
     /// Adds the link end of a terminal, by its number in its part.
-    fn add_terminal(&mut self, (part, number): (u32, u32), config: LinkOf<M>) -> Place {
+    fn add_terminal(&mut self, (part, number): (u32, u32), config: LinkOf<M>) -> NodeLocation {
         let nodes = &mut self.parts[part as usize];
         let endpoint = TerminalNode::new(config, number as usize, Arc::clone(&nodes.endpoints));
         let id = nodes
             .fabric
             .add(EncodedNode::TerminalNode(Box::new(endpoint)));
-        Place(part as usize, id)
+        NodeLocation(part as usize, id)
     }
 
     fn connect(
         &mut self,
         link: u32,
-        [(Place(part_a, a), port_a), (Place(part_b, b), port_b)]: [(Place, u8); 2],
+        [
+            (NodeLocation(part_a, a), port_a),
+            (NodeLocation(part_b, b), port_b),
+        ]: [(NodeLocation, u8); 2],
         latency: Duration,
         netem: Option<Netem>,
     ) {
@@ -156,9 +159,9 @@ impl<M: CycleModel> Builder<M> {
             return nodes.connect(link, [a, b], latency, netem);
         }
         let half = &mut self.parts[part_a];
-        half.connect_abroad((link, false), a, part_b, latency, netem);
+        half.connect_remote((link, false), a, part_b, latency, netem);
         let half = &mut self.parts[part_b];
-        half.connect_abroad((link, true), b, part_a, latency, netem);
+        half.connect_remote((link, true), b, part_a, latency, netem);
     }
 
     fn finish(mut self) -> Vec<EncodedPart<M>> {

@@ -167,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(
+        fn written_values_are_read_back(
             times in prop::collection::vec(prop::collection::vec(1_000..=2_000_u64, 1..5), 0..5),
             bytes: Vec<u8>,
         ) {

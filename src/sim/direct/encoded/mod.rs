@@ -122,7 +122,7 @@ impl<M: CycleModel> EncodedPart<M> {
     }
 
     /// Connects a port to a port of another part. With `is_b`, the port here is end B of the link.
-    fn connect_abroad(
+    fn connect_remote(
         &mut self,
         (link, is_b): (u32, bool),
         end: (NodeId, u8),
@@ -133,7 +133,7 @@ impl<M: CycleModel> EncodedPart<M> {
         let spec = LinkSpec { latency, mtu: MTU };
         let (entry, exit) = self
             .fabric
-            .connect_abroad(end, spec)
+            .connect_remote(end, spec)
             .expect("a checked topology uses every port once");
         self.impair(entry, Direction::AToB, netem, stream(link, is_b));
         self.abroad.push(CrossLink {

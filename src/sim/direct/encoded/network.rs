@@ -8,12 +8,12 @@ use crate::net::{Network, NodeRef};
 use crate::sim::direct::config::{Config, ConfigError};
 use crate::sim::direct::model::{CycleModel, Lanes as _, Partitioned};
 use crate::sim::direct::pattern::{Destinations, Population};
-use crate::sim::direct::places::{Numbers, Places, ends, kinds};
+use crate::sim::direct::placement::{Numbers, Placement, ends, kinds};
 use crate::sim::direct::shared::{Common, Shared};
 use crate::sim::direct::source::{Births, HELD_BACK};
 
 /// Assigns ranges of routers to partitions; each NIC goes with the router that it is linked to.
-pub fn places(network: &impl Network, partitions: usize) -> Result<Places, ConfigError> {
+pub fn places(network: &impl Network, partitions: usize) -> Result<Placement, ConfigError> {
     let nodes = network.nodes();
     let is_chip = |node: &&NodeRef| matches!(node, NodeRef::Chip(_));
     let chips = nodes.iter().filter(is_chip).count();
@@ -35,7 +35,7 @@ pub fn places(network: &impl Network, partitions: usize) -> Result<Places, Confi
         Ok(Some(numbers.enter(partition)))
     };
     let terminals = of_nics.into_iter().map(enter);
-    Ok(Places {
+    Ok(Placement {
         partitions,
         chips,
         terminals: terminals.collect::<Result<_, ConfigError>>()?,

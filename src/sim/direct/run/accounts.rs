@@ -41,9 +41,9 @@ impl<M: CycleModel> Simulation<M> {
         let mut ends = self.ends();
         let inside = ends.inside;
         // Encoded links resend phits, so those can be counted only at rest.
-        let mut amiss = Vec::new();
-        check_links(&mut ends.encoded, &mut amiss);
-        violations.extend(amiss.into_iter().map(Violation::Link));
+        let mut link_violations = Vec::new();
+        check_links(&mut ends.encoded, &mut link_violations);
+        violations.extend(link_violations.into_iter().map(Violation::Link));
         let gone = self.discarded()[1];
         if tally.sent_phits != tally.arrived_phits.wrapping_add(inside + gone) {
             violations.push(Violation::Phits {
@@ -70,7 +70,7 @@ impl<M: CycleModel> Simulation<M> {
     }
 
     /// Violations of encoded links at rest.
-    pub(super) fn links_amiss(&self) -> Vec<crate::sim::check::Violation> {
+    pub(super) fn link_violations(&self) -> Vec<crate::sim::check::Violation> {
         let mut found = Vec::new();
         check_links(&mut self.ends().encoded, &mut found);
         found

@@ -73,7 +73,7 @@ impl Taken {
             } => Self::Other(Act::Message(processor, member), Source::Local(from)),
             Request::Register { part, access } => Self::Other(Act::Open(part, access), none),
             Request::Deregister { handle } => Self::Other(Act::Close(handle), none),
-            Request::TakeBack | Request::Collective(_) => unreachable!("the engine has none"),
+            Request::CancelReceive | Request::Collective(_) => unreachable!("the engine has none"),
         };
         (command.name, taken)
     }

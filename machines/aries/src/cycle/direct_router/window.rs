@@ -270,8 +270,8 @@ impl Ports for Window<'_> {
     #[inline]
     fn set_load(&mut self, port: usize, load: u8) {
         let (lane, _) = Aries::lanes(port);
-        self.lanes.out[lane].credits.tell(self.now, load);
-        self.lanes.told |= 1 << port;
+        self.lanes.out[lane].credits.record_load(self.now, load);
+        self.lanes.reported |= 1 << port;
     }
 }
 

@@ -208,18 +208,18 @@ fn commands_replay_break_and_reinitialise() {
         assert!(pair.sets(A, |c| c.tx_replays_forced) > 0);
         pair.load(A, 500);
         let now = pair.now;
-        pair.ends[A].lcb.suffer(now, LinkFault::BadCrc);
+        pair.ends[A].lcb.apply_fault(now, LinkFault::BadCrc);
         pair.run_for(Duration::from_ms(1));
         assert_eq!(pair.sets(A, |c| c.tx_injected_errors), 1);
         assert!(pair.sets(B, |c| c.rx_bad_crcs) >= 1);
         let now = pair.now;
-        pair.ends[B].lcb.suffer(now, LinkFault::Reinit);
+        pair.ends[B].lcb.apply_fault(now, LinkFault::Reinit);
         pair.load(A, 500);
         pair.run_for(Duration::from_us(20));
         let now = pair.now;
         pair.ends[B]
             .lcb
-            .suffer(now, LinkFault::LoseClock(Duration::from_ms(3)));
+            .apply_fault(now, LinkFault::LoseClock(Duration::from_ms(3)));
         pair.load(A, 500);
         pair.finish(LONG);
         assert_eq!(pair.sets(B, |c| c.rx_reinits), 2);
@@ -249,7 +249,9 @@ fn injected_errors_are_recovered_from() {
             seed: 3,
         };
         let now = pair.now;
-        pair.ends[A].lcb.suffer(now, LinkFault::Inject(injection));
+        pair.ends[A]
+            .lcb
+            .apply_fault(now, LinkFault::Inject(injection));
         pair.load(A, 3_000);
         pair.finish(LONG);
         let (made, seen) = (

@@ -62,7 +62,7 @@ fn impossible_numbers_drop_the_frame_by_reason() {
 }
 
 #[test]
-fn sets_that_nothing_places_or_that_contradict_are_dropped() {
+fn unplaced_and_contradictory_sets_are_dropped() {
     let mut pair = Pair::up(2);
     let good = packet(0, 0, 6);
     let frame = frame_with(&pair, B, 7, &[data(0, &good)]);

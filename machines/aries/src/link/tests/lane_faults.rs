@@ -34,7 +34,7 @@ fn a_link_dies_rather_than_degrade_more_often_than_allowed() {
 }
 
 #[test]
-fn lanes_are_given_up_on_the_chip_s_own_terms_too() {
+fn lanes_are_decommissioned_under_the_chip_s_profile_too() {
     let end = |end| paper_of(config(end).lane_retry_threshold(10));
     let mut pair = Pair::cabled(10, end(A), end(B), Duration::from_us(2));
     pair.wait_up();

@@ -51,8 +51,8 @@ impl Driver {
         }
     }
 
-    pub(super) fn stood_still(&mut self, now: Time, span: Duration) {
-        self.latency.stood_still(now, span);
+    pub(super) fn handle_suspension(&mut self, now: Time, span: Duration) {
+        self.latency.handle_suspension(now, span);
     }
 
     pub(super) fn run(&self) -> u32 {

@@ -144,11 +144,11 @@ impl Engine {
     /// Whether the engine can be removed without loss: no operation is joined, and all results are
     /// delivered. That holds for every failed engine.
     pub(super) fn is_idle(&self) -> bool {
-        self.broken.is_some() || self.has_told_all()
+        self.broken.is_some() || self.has_delivered_all()
     }
 
     /// Whether no operation is joined and no neighbour still needs a result or a failure.
-    pub(super) fn has_told_all(&self) -> bool {
+    pub(super) fn has_delivered_all(&self) -> bool {
         self.joined.is_none() && self.outboxes.iter().all(Option::is_none)
     }
 
@@ -188,7 +188,7 @@ impl Engine {
         }
         if let Some(failure) = self.broken {
             // Repeat the failure: `from` has not received it, or its acknowledgement was lost.
-            self.tell_broken(from, failure, sink.now);
+            self.queue_abort(from, failure, sink.now);
             return Taken::Answered(Status::Done);
         }
         let ahead = message.sequence.wrapping_sub(self.sequence).cast_signed();
@@ -345,12 +345,12 @@ impl Engine {
         for neighbour in 0..self.tree.len() {
             self.clear(neighbour);
             if Some(neighbour) != from {
-                self.tell_broken(neighbour, failure, sink.now);
+                self.queue_abort(neighbour, failure, sink.now);
             }
         }
     }
 
-    fn tell_broken(&mut self, neighbour: usize, failure: CollectiveFailure, now: Time) {
+    fn queue_abort(&mut self, neighbour: usize, failure: CollectiveFailure, now: Time) {
         if self.outboxes[neighbour].is_some() {
             return;
         }

@@ -424,7 +424,7 @@ fn the_fewest_messages_do() {
 }
 
 #[test]
-fn what_cannot_be_set_up_or_joined_is_refused() {
+fn invalid_set_ups_and_joins_are_refused() {
     let mut net = Net::new(3, 1);
     let tree = net.tree(2, 0, 0);
     let barrier = barrier();

@@ -40,7 +40,7 @@ fn participants_that_disagree_all_learn_it_and_go_on() {
 }
 
 #[test]
-fn who_does_not_come_is_named_and_nobody_hangs() {
+fn a_missing_member_is_named_and_no_other_hangs() {
     for absent in [0, 2, 12] {
         let mut net = Net::new(13, 3);
         net.set_up(2, 3, 0);
@@ -89,7 +89,7 @@ fn the_failure_names_the_child_that_others_waited_for() {
 }
 
 #[test]
-fn who_cannot_be_reached_is_named_and_the_others_are_told() {
+fn an_unreachable_member_is_named_to_all_others() {
     for dead in [0, 1, 5] {
         let mut net = Net::new(30, 4);
         net.set_up(0, 4, 0);
@@ -127,7 +127,7 @@ fn a_result_that_cannot_be_delivered_breaks_the_tree() {
 }
 
 #[test]
-fn another_key_is_refused_and_everybody_learns_it() {
+fn another_key_is_refused_and_all_members_are_notified() {
     let mut net = Net::new(7, 4);
     net.set_up(0, 2, 0);
     let tree = CollectiveTree {

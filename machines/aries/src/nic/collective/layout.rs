@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tree_is_refused() {
+    fn invalid_trees_are_refused() {
         let nodes = machine(1, 2, 2);
         assert!(TreePosition::along(&nodes, 0, 0, 0).is_none());
         assert!(TreePosition::along(&nodes, 33, 0, 0).is_none());

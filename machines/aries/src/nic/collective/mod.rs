@@ -36,7 +36,7 @@ pub use tree::{CollectiveTree, TreeError, TreePosition};
 use super::amo_cache::CachedMemory;
 use super::completion::Failure;
 use super::counters::AriesNicCounters;
-use super::outstanding::{Asker, Landing, PacketId, RequestName, Share};
+use super::outstanding::{Landing, PacketId, RequestName, RequestOrigin, Share};
 use super::requester::{Ask, Requester};
 use super::virtual_node::Target;
 use driver::Driver;
@@ -325,7 +325,9 @@ impl CollectiveUnit {
     /// Frees engines without a user once they have no more to do.
     fn part(&mut self) {
         for (slot, left) in self.engines.iter_mut().zip(&mut self.left) {
-            let is_over = slot.as_ref().is_none_or(|engine| engine.has_told_all());
+            let is_over = slot
+                .as_ref()
+                .is_none_or(|engine| engine.has_delivered_all());
             if *left && is_over {
                 // Send the engine's delayed responses now.
                 let owed = slot.iter_mut().flat_map(|engine| engine.all_owed());
@@ -535,7 +537,7 @@ impl CollectiveUnit {
                     landing: Landing::NONE,
                 };
                 requester
-                    .issue(now, &ask, Asker::Collective(number))
+                    .issue(now, &ask, RequestOrigin::Collective(number))
                     .expect("28 bytes of control fit into a packet");
                 engine.sent(neighbour, number);
             }

@@ -73,9 +73,9 @@ impl CollectiveUnit {
         again.then(|| driver.engine())
     }
 
-    pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
+    pub(crate) fn handle_suspension(&mut self, now: Time, span: Duration) {
         if let Some(driver) = &mut self.driver {
-            driver.stood_still(now, span);
+            driver.handle_suspension(now, span);
         }
     }
 

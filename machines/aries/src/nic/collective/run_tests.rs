@@ -99,7 +99,7 @@ fn runs_end_everywhere_after_the_same_iteration() {
 /// First the root (rank 4) and then a node on the path to it does not wait for the last of its
 /// children.
 #[test]
-fn canary_a_barrier_that_lets_somebody_go_early_shows() {
+fn canary_a_barrier_that_releases_a_member_early_is_noticed() {
     for hasty in [None, Some(4), Some(6)] {
         let mut net = Net::new(14, 8);
         let spec = CollectiveSpec {
@@ -165,7 +165,7 @@ fn a_participant_that_is_cut_off_ends_the_run_with_a_reason() {
 }
 
 #[test]
-fn while_a_run_has_an_engine_nobody_else_does() {
+fn while_a_run_has_an_engine_no_other_user_gets_it() {
     let mut net = Net::new(2, 5);
     let spec = CollectiveSpec {
         count: 0,

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tree_is_refused() {
+    fn invalid_trees_are_refused() {
         assert!(TreePosition::new(4, 0, 0, 0).is_none());
         assert!(TreePosition::new(4, 33, 0, 0).is_none());
         assert!(TreePosition::new(4, 2, 4, 0).is_none());

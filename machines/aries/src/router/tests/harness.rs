@@ -61,7 +61,7 @@ pub(super) struct Bench {
     /// Loads of the peers, by port; zero for ports without an entry.
     pub peer_loads: HashMap<usize, u8>,
     pub far: HashMap<usize, u32>,
-    pub told: Vec<(u64, usize, u8)>,
+    pub reported: Vec<(u64, usize, u8)>,
     /// Maximum length in flits of packets that fit.
     pub room: Option<usize>,
     /// Whether the core moves whole packets.
@@ -116,7 +116,7 @@ impl Ports for Bench {
         self.peer_loads.get(&port).copied().unwrap_or(0)
     }
     fn set_load(&mut self, port: usize, load: u8) {
-        self.told.push((self.now, port, load));
+        self.reported.push((self.now, port, load));
     }
 }
 

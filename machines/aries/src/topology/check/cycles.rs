@@ -4,8 +4,8 @@ use super::walk::{CLASSES, Walk};
 use crate::route::registers::{NETWORK_PORTS, PortMask};
 use crate::topology::model::Dragonfly;
 use crate::topology::wiring::{DragonflyWiring, Far};
-use phitwire::kit::cycles::{Channels, circle};
-use phitwire::net::{Mistake, Place};
+use phitwire::kit::cycles::{Channels, shortest_cycle};
+use phitwire::net::{Location, Mistake};
 
 /// The channels into network ports, by [`Walk::channel`]. A channel is one class of one direction
 /// of a link. Requests and responses have separate virtual channels and take the same paths, so one
@@ -38,7 +38,7 @@ impl Channels for Inputs<'_> {
 }
 
 pub(super) fn check(network: &Dragonfly, wiring: &DragonflyWiring, walk: &Walk) -> Option<Mistake> {
-    let names: Vec<String> = circle(&Inputs { wiring, walk })?
+    let names: Vec<String> = shortest_cycle(&Inputs { wiring, walk })?
         .iter()
         .map(|&channel| {
             let (port, class) = (channel / CLASSES, channel % CLASSES);
@@ -47,6 +47,6 @@ pub(super) fn check(network: &Dragonfly, wiring: &DragonflyWiring, walk: &Walk) 
             format!("{name}:{port} class {class}")
         })
         .collect();
-    let circle = Mistake::circle(Place::Network, &names);
+    let circle = Mistake::dependency_cycle(Location::Network, &names);
     Some(circle.help("virtual-channel classes must increase along every path: see [routing]"))
 }

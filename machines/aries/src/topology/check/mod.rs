@@ -8,8 +8,8 @@ mod walk;
 use super::model::Dragonfly;
 use super::tables::{Faults, Routed};
 use super::wiring::DragonflyWiring;
-use phitwire::kit::cycles::circle;
-use phitwire::net::{Effort, Mistake, MistakeKind as K, Mistakes, Place};
+use phitwire::kit::cycles::shortest_cycle;
+use phitwire::net::{Effort, Location, Mistake, MistakeKind as K, Mistakes};
 
 pub use risk::endangered;
 pub use walk::{Flaw, Walk, walk};
@@ -80,7 +80,7 @@ pub fn check_routes(
 fn flaws<'a>(network: &'a Dragonfly, walk: &'a Walk) -> impl Iterator<Item = Mistake> + 'a {
     walk.flaws.iter().map(|flaw| {
         K::Unreachable
-            .at(Place::Network, flaw.describe(network))
+            .at(Location::Network, flaw.describe(network))
             .help("a port in a route table leads to a dead end")
     })
 }
@@ -92,7 +92,7 @@ fn unreached(network: &Dragonfly, routed: &Routed) -> Option<Mistake> {
     if let Some(&(from, to)) = report.lost.first() {
         let (from, to) = (name(from), name(to));
         return Some(
-            K::Unreachable.at(Place::Network,
+            K::Unreachable.at(Location::Network,
                 format!(
                     "{from} is connected to {to}, but not by a path that takes green links before \
                      black ones ({} such pairs)",
@@ -108,7 +108,7 @@ fn unreached(network: &Dragonfly, routed: &Routed) -> Option<Mistake> {
     (report.cut_pairs > 0).then(|| {
         K::Unreachable
             .at(
-                Place::Network,
+                Location::Network,
                 format!(
                     "the network is not connected: {} pairs of routers have no path",
                     report.cut_pairs
@@ -120,5 +120,5 @@ fn unreached(network: &Dragonfly, routed: &Routed) -> Option<Mistake> {
 
 /// Whether the channels that packets hold and wait for form no cycle.
 pub fn is_deadlock_free(wiring: &DragonflyWiring, walk: &Walk) -> bool {
-    circle(&Inputs { wiring, walk }).is_none()
+    shortest_cycle(&Inputs { wiring, walk }).is_none()
 }

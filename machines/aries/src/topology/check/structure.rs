@@ -5,7 +5,7 @@ use crate::route::registers::PortKind;
 use crate::topology::model::{Dragonfly, DragonflyLink, Shape};
 use crate::topology::read::PORTS;
 use phitwire::net::{
-    End, Joined, MAX_NAME_BYTES, Mistake, MistakeKind as K, Mistakes, Place, PortIndex, Shown,
+    End, Location, MAX_NAME_BYTES, Mistake, MistakeKind as K, Mistakes, PortIndex, PortLink, Shown,
     name_problem,
 };
 
@@ -13,20 +13,20 @@ pub(super) fn check(network: &Dragonfly) -> Mistakes {
     let mut mistakes = Mistakes::default();
     if let Some(why) = name_problem(&network.name) {
         let message = format!("\"{}\" is not a valid name: {why}", Shown(&network.name));
-        mistakes.push(K::BadValue.at(Place::Network, message).help(format!(
+        mistakes.push(K::BadValue.at(Location::Network, message).help(format!(
             "write 1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` or `.`"
         )));
     }
     if let Err(error) = network.shape.check() {
         // Stop here: without nodes nothing else can be checked.
         let mut alone = Mistakes::default();
-        alone.push(K::BadValue.at(Place::Network, error.to_string()));
+        alone.push(K::BadValue.at(Location::Network, error.to_string()));
         return alone;
     }
     if network.routers().next().is_none() {
         mistakes.push(
             K::BadValue
-                .at(Place::Network, "all routers are absent")
+                .at(Location::Network, "all routers are absent")
                 .help("shorten the list `absent`"),
         );
     }
@@ -50,7 +50,7 @@ fn links(network: &Dragonfly, mistakes: &mut Mistakes) {
             continue;
         }
         for (end, other) in link.ends() {
-            let joined = Joined {
+            let joined = PortLink {
                 link: l as u32,
                 other,
                 kind: (),
@@ -59,8 +59,8 @@ fn links(network: &Dragonfly, mistakes: &mut Mistakes) {
                 let message = format!("{} has more than one link", network.end_name(end));
                 mistakes.push(
                     K::PortUsedTwice
-                        .at(Place::Link(l as u32), message)
-                        .again(Place::Link(first))
+                        .at(Location::Link(l as u32), message)
+                        .again(Location::Link(first))
                         .help("a port has one link; `remove` a generated one or use another port"),
                 );
             }
@@ -73,7 +73,7 @@ fn links(network: &Dragonfly, mistakes: &mut Mistakes) {
             let (own, router) = (network.end_name(own), network.end_name(router));
             mistakes.push(
                 K::MissingLink
-                    .at(Place::Network, format!("nic{nic} has no link"))
+                    .at(Location::Network, format!("nic{nic} has no link"))
                     .help(format!("add {{ a = \"{own}\", b = \"{router}\" }}")),
             );
         }
@@ -83,11 +83,13 @@ fn links(network: &Dragonfly, mistakes: &mut Mistakes) {
 fn end_problem(network: &Dragonfly, link: u32, end: End) -> Option<Mistake> {
     if !network.has(end.node) {
         let message = format!("{} is not in the network", network.node_name(end.node));
-        return Some(K::UnknownNode.at(Place::Link(link), message));
+        return Some(K::UnknownNode.at(Location::Link(link), message));
     }
     (end.port >= Dragonfly::ports_of(end.node)).then(|| {
         let message = format!("port {} does not exist", network.end_name(end));
-        K::PortOutOfRange.at(Place::Link(link), message).help(PORTS)
+        K::PortOutOfRange
+            .at(Location::Link(link), message)
+            .help(PORTS)
     })
 }
 
@@ -96,7 +98,7 @@ fn kind_problem(network: &Dragonfly, l: u32, link: &DragonflyLink) -> Option<Mis
     let Some(kind) = network.kind(link) else {
         let (a, b) = ends();
         return Some(
-            K::BadLink.at(Place::Link(l), format!("{a} cannot be linked to {b}")).help(
+            K::BadLink.at(Location::Link(l), format!("{a} cannot be linked to {b}")).help(
                 "links connect routers of the same chassis, of the same slot in two chassis of a \
                  group, or of two groups; NIC n connects to port 40 + n mod nics of router n div \
                  nics",
@@ -110,7 +112,7 @@ fn kind_problem(network: &Dragonfly, l: u32, link: &DragonflyLink) -> Option<Mis
     on_nic_port.map(|end| {
         let message = format!("{} is a NIC port", network.end_name(end));
         K::BadLink
-            .at(Place::Link(l), message)
+            .at(Location::Link(l), message)
             .help("links between routers use ports 0 to 39")
     })
 }

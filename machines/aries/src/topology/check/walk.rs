@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use phitwire_framing::aries::flit::{Head, NodeId, Routing};
 
-use crate::route::Way;
+use crate::route::NextHop;
 use crate::route::decision::Routes;
 use crate::route::registers::{FIRST_NIC_PORT, NETWORK_PORTS, PortKind, PortMask};
 use crate::topology::model::{Dragonfly, Shape};
@@ -97,7 +97,7 @@ impl State {
     /// The next state on a path, and the arrival port; `None` without a live link.
     pub(super) fn after(
         self,
-        way: Way,
+        way: NextHop,
         wiring: &DragonflyWiring,
         faults: &Faults,
     ) -> Option<(Self, u8)> {
@@ -220,7 +220,7 @@ fn peers(network: &Dragonfly, wiring: &DragonflyWiring, faults: &Faults) -> Vec<
     let mut peers = Vec::with_capacity(network.shape.routers() * NETWORK_PORTS);
     for router in 0..network.shape.routers() as u32 {
         for port in 0..NETWORK_PORTS as u8 {
-            let way = Way {
+            let way = NextHop {
                 port,
                 class: 0,
                 non_minimal: false,

@@ -118,7 +118,7 @@ impl Reaching {
         let size = groups[to].routers();
         for (g, group) in groups.iter().enumerate().filter(|(g, _)| *g != to) {
             let all = g * size..(g + 1) * size;
-            let ways = Ways {
+            let ways = NonMinimalPaths {
                 group,
                 away: &self.away[all.clone()],
                 minimal: &self.minimal[all.clone()],
@@ -152,13 +152,13 @@ struct BlackUp {
 }
 
 /// The non-minimal paths of one group towards another.
-struct Ways<'a> {
+struct NonMinimalPaths<'a> {
     group: &'a LocalGroup,
     away: &'a [PortMask],
     minimal: &'a [PortMask],
 }
 
-impl Ways<'_> {
+impl NonMinimalPaths<'_> {
     fn is_away(&self, router: usize) -> bool {
         self.away[router] != 0
     }

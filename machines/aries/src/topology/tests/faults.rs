@@ -103,7 +103,7 @@ fn any_single_fault_of_a_shipped_network_can_be_rerouted() {
 }
 
 #[test]
-fn what_the_class_rules_cannot_join_is_reported_and_nothing_else() {
+fn exactly_the_pairs_that_class_rules_cut_off_are_reported() {
     // Two groups of two routers each: with the green link down, no blue link arrives at a router
     // from which both can be reached.
     let network = network(2, 1, 2, 4);
@@ -146,7 +146,7 @@ fn routers_that_are_cut_off_are_no_loss_of_the_tables() {
 }
 
 #[test]
-fn wrong_classes_close_a_circle_and_the_check_finds_it() {
+fn the_check_finds_cycles_from_wrong_classes() {
     let good = network(3, 2, 2, 2);
     assert_eq!(check(&good), []);
     let circular = |change: fn(&mut Dragonfly)| {

@@ -91,7 +91,7 @@ fn settings_and_registers_reach_the_nodes() {
 }
 
 #[test]
-fn who_is_not_there_has_no_plan() {
+fn a_missing_node_has_no_plan() {
     let mut network = network(3, 2, 2, 2);
     network.absent = vec![4];
     network.links = network

@@ -13,7 +13,7 @@ fn again(network: &Dragonfly) -> Dragonfly {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_networks_are_read_back() {
     for (_, arrangement) in Arrangement::ALL {
         let spec = DragonflySpec {
             arrangement,
@@ -26,7 +26,7 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
-fn what_differs_from_the_generator_is_written_too() {
+fn differences_from_the_generator_are_written_too() {
     let mut changed = network(3, 2, 2, 4);
     changed.settings.profile = Profile::Paper;
     changed.settings.clock = Clock::Paced { dilation: 7 };
@@ -77,7 +77,7 @@ const HEAD: &str =
     "family = \"aries\"\nname = \"x\"\n[dragonfly]\ngroups = 2\nchassis = 2\nblades = 2\n";
 
 #[test]
-fn mistakes_are_told_with_their_place() {
+fn mistakes_are_reported_with_their_location() {
     // Added text (`\n` is a new line), position of the mistake, and words of the message.
     let table = r#"
 nics = 5 | x:7:8 | out of range
@@ -122,7 +122,7 @@ fn a_group_that_falls_apart_is_a_mistake() {
 }
 
 #[test]
-fn drawings_show_every_router_and_say_when_they_cannot() {
+fn drawings_show_every_router_or_give_a_reason() {
     for (groups, chassis, blades, links) in [(1, 1, 1, 0), (3, 2, 2, 2), (9, 6, 16, 4)] {
         let network = network(groups, chassis, blades, links);
         let dot = show::dot(&network);

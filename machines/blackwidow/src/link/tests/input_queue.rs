@@ -40,7 +40,7 @@ fn measured(queue: &InputQueue) -> [(u32, [Option<Phit>; 2]); 2] {
 }
 
 #[test]
-fn a_queue_tells_what_measuring_it_would() {
+fn a_queue_reports_changes_as_measured() {
     let mut rng = Rng::new(5, 0);
     let mut queue = InputQueue::with_depth(40, 19);
     let (mut open, mut fronts, mut arrivals) = (0, 0, 0);

@@ -121,7 +121,7 @@ fn assert_undisturbed(pair: &Pair) {
 #[test]
 fn unchanged_copies_of_any_age_change_nothing() {
     let mut pair = Pair::up(1);
-    pair.tape_anew();
+    pair.restart_tape();
     let mut stale = 0;
     for round in 0..70_u64 {
         for _ in 0..2_000 {
@@ -148,12 +148,12 @@ fn unchanged_copies_of_any_age_change_nothing() {
 
 /// As above, at ages that a test cannot wait for.
 #[test]
-fn frames_of_every_age_are_told_from_new_ones() {
+fn late_frames_of_every_age_are_distinguished_from_new_ones() {
     for age in AGES {
         for acked in [0, 1, age] {
             let mut pair = pair(age, FIRST);
             pair.wait_up();
-            pair.tape_anew();
+            pair.restart_tape();
             pair.exchange(9_000, SECOND);
             let frames = tape(&pair, B);
             pair.load(A, 300);
@@ -193,9 +193,9 @@ fn numbers_come_round_under_loss_copies_and_reordering() {
 }
 
 #[test]
-fn what_was_never_sent_is_impossible_and_not_stale() {
+fn positions_never_sent_are_impossible_and_not_stale() {
     let mut pair = Pair::up(2);
-    pair.tape_anew();
+    pair.restart_tape();
     pair.load(A, 100);
     pair.finish(SECOND);
     let (_, frame) = tape(&pair, B).remove(0);
@@ -225,7 +225,7 @@ fn what_was_never_sent_is_impossible_and_not_stale() {
 #[test]
 fn an_old_frame_gives_no_credits_and_takes_none_back() {
     let mut pair = Pair::up(3);
-    pair.tape_anew();
+    pair.restart_tape();
     pair.load(B, 50);
     pair.load(A, 50);
     pair.finish(SECOND);
@@ -259,7 +259,7 @@ fn an_old_frame_gives_no_credits_and_takes_none_back() {
 #[test]
 fn stale_frames_teach_nothing_and_are_not_answered() {
     let mut pair = Pair::up(4);
-    pair.tape_anew();
+    pair.restart_tape();
     for _ in 0..20_000 {
         pair.ends[A].send(REQUEST, 5);
     }
@@ -301,7 +301,7 @@ fn stale_frames_teach_nothing_and_are_not_answered() {
 #[test]
 fn a_storm_of_young_copies_is_answered_now_and_then() {
     let mut pair = Pair::up(5);
-    pair.tape_anew();
+    pair.restart_tape();
     pair.load(A, 2_000);
     pair.finish(SECOND);
     pair.run_for(Duration::from_ms(10));
@@ -419,7 +419,7 @@ proptest! {
     ) {
         let mut pair = pair(seed, first);
         pair.wait_up();
-        pair.tape_anew();
+        pair.restart_tape();
         for operation in operations {
             apply(&mut pair, operation);
         }
@@ -437,9 +437,9 @@ proptest! {
 /// While the peer is suspended it sends no replies, and only old copies arrive: that ends no
 /// session, and nothing is lost when it resumes.
 #[test]
-fn old_copies_do_not_end_the_session_of_a_peer_who_stands_still() {
+fn old_copies_do_not_end_the_session_of_a_suspended_peer() {
     let mut pair = Pair::up(6);
-    pair.tape_anew();
+    pair.restart_tape();
     for _ in 0..12_000 {
         pair.ends[B].send(REQUEST, 5);
     }
@@ -462,9 +462,9 @@ fn old_copies_do_not_end_the_session_of_a_peer_who_stands_still() {
 
 /// A peer whose frames all count as old shares no session with this end, which eventually notices.
 #[test]
-fn an_end_that_takes_everything_for_old_begins_anew() {
+fn an_end_that_sees_only_stale_frames_begins_a_new_session() {
     let mut pair = Pair::up(7);
-    pair.tape_anew();
+    pair.restart_tape();
     for _ in 0..12_000 {
         pair.ends[B].send(REQUEST, 5);
     }

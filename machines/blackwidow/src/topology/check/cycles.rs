@@ -4,8 +4,8 @@
 use crate::route::registers::PORTS;
 use crate::topology::model::FoldedClos;
 use crate::topology::wiring::{ClosWiring, Neighbour};
-use phitwire::kit::cycles::{Channels, circle};
-use phitwire::net::{Mistake, Place};
+use phitwire::kit::cycles::{Channels, shortest_cycle};
+use phitwire::net::{Location, Mistake};
 
 /// The channels into the ports of all routers, `PORTS` for each. Both virtual channels take the
 /// same paths and never wait for each other, so one graph covers both.
@@ -40,7 +40,7 @@ pub(super) fn check(
     wiring: &ClosWiring,
     waits_for: &[[u64; PORTS]],
 ) -> Option<Mistake> {
-    let channels: Vec<(u32, u8)> = circle(&Inputs { wiring, waits_for })?
+    let channels: Vec<(u32, u8)> = shortest_cycle(&Inputs { wiring, waits_for })?
         .into_iter()
         .map(|channel| ((channel / PORTS) as u32, (channel % PORTS) as u8))
         .collect();
@@ -49,9 +49,9 @@ pub(super) fn check(
         .map(|&(router, port)| topology.port_name(wiring, router, port))
         .collect();
     let (chip, router) = wiring.place_of(channels[0].0);
-    let place = named_entry(topology, wiring, &channels).unwrap_or(Place::Router(chip, router));
+    let place = named_entry(topology, wiring, &channels).unwrap_or(Location::Router(chip, router));
     Some(
-        Mistake::circle(place, &names)
+        Mistake::dependency_cycle(place, &names)
             .label("part of the cycle")
             .help(
                 "send packets up or over on one side only: a table entry that leads back towards \
@@ -65,12 +65,12 @@ fn named_entry(
     topology: &FoldedClos,
     wiring: &ClosWiring,
     channels: &[(u32, u8)],
-) -> Option<Place> {
+) -> Option<Location> {
     let highest = |&(number, _): &(u32, u8)| {
         let table = &wiring.router(topology, number).registers.table;
         let index = table.iter().rposition(|entry| entry.ports != 0)?;
         let (chip, router) = wiring.place_of(number);
-        Some((index, Place::Entry(chip, router, index as u8)))
+        Some((index, Location::Entry(chip, router, index as u8)))
     };
     channels
         .iter()

@@ -3,7 +3,7 @@
 use crate::route::registers::PORTS;
 use crate::topology::model::{FoldedClos, rate_text};
 use phitwire::link::LaneRate;
-use phitwire::net::{MistakeKind as K, Mistakes, Place};
+use phitwire::net::{Location, MistakeKind as K, Mistakes};
 use phitwire::net::{Network as _, NodeRef};
 
 /// Number of tiles that share three SerDes macros with 24 lanes. Only a figure shows which tiles
@@ -29,7 +29,7 @@ pub(super) fn check(topology: &FoldedClos, mistakes: &mut Mistakes) {
                     let name = topology.node_name(end.node);
                     let (from, to) = (octant * OCTANT, octant * OCTANT + OCTANT - 1);
                     mistakes.push(
-                        K::UnequalRates.at(Place::Link(l as u32),
+                        K::UnequalRates.at(Location::Link(l as u32),
                             format!(
                                 "ports {from}-{to} of {name} share their SerDes, but their links \
                                  run at {} and {} Gb/s per lane",
@@ -38,7 +38,7 @@ pub(super) fn check(topology: &FoldedClos, mistakes: &mut Mistakes) {
                             ),
                         )
                         .label(format!("{} Gb/s", rate_text(link.rate)))
-                        .other(Place::Link(other), format!("{} Gb/s", rate_text(rate)))
+                        .other(Location::Link(other), format!("{} Gb/s", rate_text(rate)))
                         .help(
                             "use one rate for all links of an octant, or move a link to another \
                              octant",

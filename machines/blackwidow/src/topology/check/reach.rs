@@ -9,7 +9,7 @@ use crate::topology::model::{
 use crate::topology::route::{RouteFailure, Step, step};
 use crate::topology::wiring::{ClosWiring, Neighbour};
 use phitwire::net::PortSet;
-use phitwire::net::{Mistake, MistakeKind as K, Place};
+use phitwire::net::{Location, Mistake, MistakeKind as K};
 
 pub(super) struct Walk {
     pub(super) mistakes: Vec<Mistake>,
@@ -42,7 +42,7 @@ pub(super) fn walk(topology: &FoldedClos, wiring: &ClosWiring, steps: u64) -> Wa
     let mistakes = search
         .failures
         .iter()
-        .map(|(&key, f)| search.tell(key, f))
+        .map(|(&key, f)| search.mistake(key, f))
         .collect();
     Walk {
         mistakes,
@@ -136,7 +136,7 @@ struct Failure {
     destination: u16,
     /// Link ends along an example path.
     way: Vec<String>,
-    entry: Option<Place>,
+    entry: Option<Location>,
     classes: usize,
 }
 
@@ -330,7 +330,7 @@ impl<'t> Search<'t> {
                 destination,
             ) {
                 let (chip, router) = self.wiring.place_of(from);
-                entry = entry.or(Some(Place::Entry(chip, router, index as u8)));
+                entry = entry.or(Some(Location::Entry(chip, router, index as u8)));
             }
             at = from;
         }
@@ -345,7 +345,7 @@ impl<'t> Search<'t> {
         self.failures.insert((router, reason), failure);
     }
 
-    fn tell(&self, (router, _): FailureKey, failure: &Failure) -> Mistake {
+    fn mistake(&self, (router, _): FailureKey, failure: &Failure) -> Mistake {
         let name = &self.wiring.router(self.topology, router).name;
         let (chip, index) = self.wiring.place_of(router);
         let destination = failure.destination;
@@ -397,7 +397,7 @@ impl<'t> Search<'t> {
         };
         let message = format!("packets to processor {destination} do not arrive{way}: {why}{more}");
         let mut mistake = kind
-            .at(Place::Router(chip, index), message)
+            .at(Location::Router(chip, index), message)
             .label("packets reach this router")
             .help(help);
         if let Some(entry) = &failure.entry {

@@ -8,8 +8,8 @@ use crate::topology::model::{
 };
 use crate::topology::wiring::ClosWiring;
 use phitwire::net::{
-    End, Joined, Link, MAX_NAME_BYTES, Mistake, MistakeKind as K, Mistakes, Network as _, NodeRef,
-    Place, PortIndex, PortSet, Shown, ends_of, name_problem,
+    End, Link, Location, MAX_NAME_BYTES, Mistake, MistakeKind as K, Mistakes, Network as _,
+    NodeRef, PortIndex, PortLink, PortSet, Shown, ends_of, name_problem,
 };
 
 pub(super) fn check(topology: &FoldedClos, wiring: &ClosWiring) -> Mistakes {
@@ -39,7 +39,7 @@ pub(super) fn of_a_part(topology: &FoldedClos) -> Mistakes {
     for (l, link) in topology.links.iter().enumerate() {
         for (end, other) in link.ends() {
             let link = l as u32;
-            let joined = Joined {
+            let joined = PortLink {
                 link,
                 other,
                 kind: (),
@@ -51,8 +51,8 @@ pub(super) fn of_a_part(topology: &FoldedClos) -> Mistakes {
 }
 
 fn names(topology: &FoldedClos, mistakes: &mut Mistakes) {
-    let mut judge = |name: &str, place: Place| {
-        let node = matches!(place, Place::Processor(_) | Place::Chip(_));
+    let mut judge = |name: &str, place: Location| {
+        let node = matches!(place, Location::Processor(_) | Location::Chip(_));
         if let Some(why) = name_problem(name).or_else(|| node_name_problem(name).filter(|_| node)) {
             mistakes.push(
                 K::BadValue.at(place,
@@ -65,21 +65,21 @@ fn names(topology: &FoldedClos, mistakes: &mut Mistakes) {
             );
         }
     };
-    judge(&topology.name, Place::Network);
+    judge(&topology.name, Location::Network);
     for (i, processor) in topology.processors.iter().enumerate() {
-        judge(&processor.name, Place::Processor(i as u32));
+        judge(&processor.name, Location::Processor(i as u32));
     }
     for (c, chip) in topology.chips.iter().enumerate() {
-        judge(&chip.name, Place::Chip(c as u32));
+        judge(&chip.name, Location::Chip(c as u32));
         for (r, router) in chip.routers.iter().enumerate() {
-            judge(&router.name, Place::Router(c as u32, r as u32));
+            judge(&router.name, Location::Router(c as u32, r as u32));
         }
     }
     let processors = topology.processors.iter().enumerate();
     let chips = topology.chips.iter().enumerate();
     let nodes = processors
-        .map(|(i, p)| (p.name.as_str(), Place::Processor(i as u32)))
-        .chain(chips.map(|(i, c)| (c.name.as_str(), Place::Chip(i as u32))));
+        .map(|(i, p)| (p.name.as_str(), Location::Processor(i as u32)))
+        .chain(chips.map(|(i, c)| (c.name.as_str(), Location::Chip(i as u32))));
     duplicates(nodes, "node", mistakes);
     // A chip with a single router may share its name with the router. Two such chips with one name
     // are already reported as duplicate chips.
@@ -88,7 +88,7 @@ fn names(topology: &FoldedClos, mistakes: &mut Mistakes) {
     for (c, chip) in topology.chips.iter().enumerate() {
         for (r, router) in chip.routers.iter().enumerate() {
             if router.name != chip.name || whole_chips.insert(router.name.as_str()) {
-                routers.push((router.name.as_str(), Place::Router(c as u32, r as u32)));
+                routers.push((router.name.as_str(), Location::Router(c as u32, r as u32)));
             }
         }
     }
@@ -96,11 +96,11 @@ fn names(topology: &FoldedClos, mistakes: &mut Mistakes) {
 }
 
 fn duplicates<'t>(
-    names: impl Iterator<Item = (&'t str, Place)>,
+    names: impl Iterator<Item = (&'t str, Location)>,
     what: &str,
     mistakes: &mut Mistakes,
 ) {
-    let mut known: BTreeMap<&str, Place> = BTreeMap::new();
+    let mut known: BTreeMap<&str, Location> = BTreeMap::new();
     for (name, place) in names {
         if let Some(first) = known.get(name) {
             let message = format!("two {what}s have the name {}", Shown(name));
@@ -133,7 +133,7 @@ fn numbers(topology: &FoldedClos, mistakes: &mut Mistakes) {
         let (name, number, place) = (
             &processor.name,
             processor.number,
-            Place::Processor(i as u32),
+            Location::Processor(i as u32),
         );
         if u32::from(number) >= MAX_PROCESSORS {
             let message = format!("number {number} of {name} exceeds 15 bits");
@@ -150,7 +150,7 @@ fn numbers(topology: &FoldedClos, mistakes: &mut Mistakes) {
                         place,
                         format!("{name} and {other} both have number {number}"),
                     )
-                    .again(Place::Processor(first))
+                    .again(Location::Processor(first))
                     .help("packets are addressed by number: give each processor a unique one"),
             );
         } else {
@@ -164,14 +164,14 @@ fn routers(topology: &FoldedClos, mistakes: &mut Mistakes) {
         let message = format!("invalid number of slices: {}", topology.slices);
         mistakes.push(
             K::BadValue
-                .at(Place::Network, message)
+                .at(Location::Network, message)
                 .help("use 1 to 4: a processor has one injection port per slice"),
         );
     }
     for (c, chip) in topology.chips.iter().enumerate() {
         let mut taken: Vec<(PortSet, u32)> = Vec::new();
         for (r, router) in chip.routers.iter().enumerate() {
-            let place = Place::Router(c as u32, r as u32);
+            let place = Location::Router(c as u32, r as u32);
             let name = &router.name;
             if router.slice >= topology.slices {
                 let message = format!("{name} is in slice {}, which does not exist", router.slice);
@@ -207,7 +207,7 @@ fn routers(topology: &FoldedClos, mistakes: &mut Mistakes) {
                                 place.clone(),
                                 format!("{name} and {first} both use port {both} of {}", chip.name),
                             )
-                            .other(Place::Router(c as u32, *other), "the other router")
+                            .other(Location::Router(c as u32, *other), "the other router")
                             .help("assign each of the 64 ports of the chip to one router only"),
                     );
                 }
@@ -220,12 +220,12 @@ fn routers(topology: &FoldedClos, mistakes: &mut Mistakes) {
 fn port(
     topology: &FoldedClos,
     end: End,
-    joined: Joined<()>,
+    joined: PortLink<()>,
     used: &mut PortIndex<()>,
     mistakes: &mut Mistakes,
 ) {
     let link = joined.link;
-    let place = Place::Link(link);
+    let place = Location::Link(link);
     let name = topology.node_name(end.node);
     let count = match end.node {
         NodeRef::Processor(_) => usize::from(topology.slices),
@@ -256,7 +256,7 @@ fn port(
                     place,
                     format!("port {} of {name} has more than one link", end.port),
                 )
-                .again(Place::Link(first))
+                .again(Location::Link(first))
                 .help(free_port(topology, end))
         });
     }
@@ -271,7 +271,7 @@ fn without_router(topology: &FoldedClos, link: u32, end: End) -> Option<Mistake>
     orphan.then(|| {
         K::PortWithoutRouter
             .at(
-                Place::Link(link),
+                Location::Link(link),
                 format!(
                     "port {} of {} is not assigned to a virtual router",
                     end.port, chip.name
@@ -306,7 +306,7 @@ fn neighbours(
     index: u32,
     link: &Link,
 ) -> Option<Mistake> {
-    let place = Place::Link(index);
+    let place = Location::Link(index);
     let (a, b) = (link.a, link.b);
     match (a.node, b.node) {
         (NodeRef::Processor(_), NodeRef::Processor(_)) => {
@@ -323,7 +323,7 @@ fn neighbours(
 fn injection(
     topology: &FoldedClos,
     wiring: &ClosWiring,
-    place: Place,
+    place: Location,
     processor: u32,
     nic: End,
     end: End,
@@ -362,7 +362,7 @@ fn injection(
 fn between_routers(
     topology: &FoldedClos,
     wiring: &ClosWiring,
-    place: Place,
+    place: Location,
     a: End,
     b: End,
 ) -> Option<Mistake> {
@@ -427,7 +427,7 @@ fn injections(topology: &FoldedClos, wiring: &ClosWiring, mistakes: &mut Mistake
     if topology.processors.is_empty() {
         mistakes.push(
             K::BadValue
-                .at(Place::Network, "the network has no processors")
+                .at(Location::Network, "the network has no processors")
                 .help("list at least two under [processors]"),
         );
     }
@@ -438,7 +438,7 @@ fn injections(topology: &FoldedClos, wiring: &ClosWiring, mistakes: &mut Mistake
                 mistakes.push(
                     K::SliceInconsistent
                         .at(
-                            Place::Processor(p),
+                            Location::Processor(p),
                             format!("{name} has no link to slice {slice}"),
                         )
                         .help(format!(

@@ -7,7 +7,7 @@ use crate::topology::computed::peers;
 use crate::topology::model::{FoldedClos, VirtualRouter};
 use crate::topology::wiring::ClosWiring;
 use phitwire::net::PortSet;
-use phitwire::net::{Mistake, MistakeKind as K, Mistakes, Place};
+use phitwire::net::{Location, Mistake, MistakeKind as K, Mistakes};
 
 pub(super) fn check(topology: &FoldedClos, wiring: &ClosWiring, mistakes: &mut Mistakes) {
     for number in 0..wiring.router_count() as u32 {
@@ -37,7 +37,7 @@ struct Context<'t> {
 
 impl Context<'_> {
     fn at_router(&self, kind: K, message: String) -> Mistake {
-        kind.at(Place::Router(self.place.0, self.place.1), message)
+        kind.at(Location::Router(self.place.0, self.place.1), message)
     }
 
     fn kind(&self, port: u8) -> Option<PortKind> {
@@ -87,7 +87,7 @@ impl Context<'_> {
             if ports.is_empty() {
                 continue;
             }
-            let place = Place::Entry(self.place.0, self.place.1, index as u8);
+            let place = Location::Entry(self.place.0, self.place.1, index as u8);
             let mut found = |kind: K, message: String, help: String| {
                 mistakes.push(kind.at(place.clone(), message).help(help));
             };

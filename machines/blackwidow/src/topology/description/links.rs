@@ -6,7 +6,7 @@ use super::read::rate;
 use crate::link::STANDARD;
 use crate::topology::model::{ClosSettings, FoldedClos};
 use phitwire::net::{
-    Ends, Fields, Link, NodeRef, Place, Section, Spans, Value, link, metres, stem,
+    Ends, Fields, Link, Location, NodeRef, Section, Spans, Value, link, metres, stem,
 };
 
 pub(super) fn wiring(
@@ -24,7 +24,7 @@ pub(super) fn wiring(
     for section in links.map_or(Vec::new(), |value| fields.tables(value, "a link")) {
         let span = section.span();
         if let Some(link) = one(fields, section, &nodes, &into.settings) {
-            spans.add(Place::Link(into.links.len() as u32), span);
+            spans.add(Location::Link(into.links.len() as u32), span);
             into.links.push(link);
         }
     }

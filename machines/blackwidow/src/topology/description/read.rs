@@ -16,8 +16,8 @@ use crate::topology::model::{
 };
 use phitwire::link::LaneRate;
 use phitwire::net::{
-    Describe, Fields, MAX_CHIPS, MistakeKind as K, Mistakes, OwnSettings, Place, PortSet, Section,
-    Shown, Spans, Value, metres, name, name_in_range, stem,
+    Describe, Fields, Location, MAX_CHIPS, MistakeKind as K, Mistakes, OwnSettings, PortSet,
+    Section, Shown, Spans, Value, metres, name, name_in_range, stem,
 };
 
 impl Describe for FoldedClos {
@@ -156,7 +156,7 @@ fn is_too_large(
             fields.mistakes.push(
                 K::TooLarge
                     .at(
-                        Place::Text(value.span()),
+                        Location::Text(value.span()),
                         format!("{count} {what} exceed the limit of {most} per network"),
                     )
                     .help(help),
@@ -194,10 +194,10 @@ fn processors(fields: &mut Fields, value: Value<'_, '_>, into: &mut FoldedClos, 
         let text: &str = key.get_ref();
         name_in_range(fields, text, key.span());
         let right = 0..=u64::from(MAX_PROCESSORS - 1);
-        let Some(number) = fields.integer_told(value, 0..=u64::from(u16::MAX), right) else {
+        let Some(number) = fields.integer_within(value, 0..=u64::from(u16::MAX), right) else {
             continue;
         };
-        let place = Place::Processor(into.processors.len() as u32);
+        let place = Location::Processor(into.processors.len() as u32);
         spans.add(place, key.span().start..value.span().end);
         into.processors.push(Processor {
             name: stem(text).to_owned(),
@@ -215,7 +215,7 @@ fn chip(
 ) {
     let chip = into.chips.len();
     let (name, name_span) = called(fields, &mut section, "\"r1-0\"", chip);
-    spans.add(Place::Chip(chip as u32), name_span.clone());
+    spans.add(Location::Chip(chip as u32), name_span.clone());
     into.chips.push(Chip {
         name: name.clone(),
         routers: Vec::new(),
@@ -258,7 +258,7 @@ fn routers_of_a_chip<'r, 't>(fields: &mut Fields, value: Value<'r, 't>) -> Vec<S
         fields.mistakes.push(
             K::TooLarge
                 .at(
-                    Place::Text(value.span()),
+                    Location::Text(value.span()),
                     format!("this chip has {count} routers but only {PORTS} ports"),
                 )
                 .help("each virtual router needs at least one port (BlackWidow sec. 7.4)"),
@@ -282,7 +282,7 @@ fn router(
     let slices = 0..=u64::from(MAX_SLICES - 1);
     let slice = section
         .take("slice")
-        .and_then(|value| fields.integer_told(value, slices, 0..=last));
+        .and_then(|value| fields.integer_within(value, slices, 0..=last));
     let ports = section.take("ports").and_then(|value| ports(fields, value));
     let below = fields.need(section, "processors", "\"0-3\"");
     let subtree = below.and_then(|value| subtree(fields, value));
@@ -297,11 +297,11 @@ fn router(
         registers: blank_registers(),
     });
     let (at, number) = (chip as u32, index as u32);
-    spans.add(Place::Router(at, number), span);
+    spans.add(Location::Router(at, number), span);
     let mut entries = Vec::new();
     let named = named_registers(fields, section, &mut entries);
     for (entry, span) in entries {
-        spans.add(Place::Entry(at, number, entry), span);
+        spans.add(Location::Entry(at, number, entry), span);
     }
     overrides.0.push((chip, index, named));
 }
@@ -367,7 +367,7 @@ pub(super) fn subtree(fields: &mut Fields, value: Value<'_, '_>) -> Option<Subtr
         fields.mistakes.push(
             K::BadSubtree
                 .at(
-                    Place::Text(value.span()),
+                    Location::Text(value.span()),
                     format!("{first}-{last} is not a subtree: no location and mask can express it"),
                 )
                 .label("its size is not a power of two, or it is not aligned")

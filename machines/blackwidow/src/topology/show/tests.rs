@@ -17,7 +17,7 @@ fn a_table_names_routers_and_links() {
 }
 
 #[test]
-fn a_long_table_says_what_it_leaves_out() {
+fn a_long_table_counts_omitted_rows() {
     let spec = BlackWidowSpec {
         processors: 1024,
         ..BlackWidowSpec::default()

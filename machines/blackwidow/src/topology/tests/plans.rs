@@ -53,7 +53,7 @@ fn the_ends_of_every_link_agree() {
 }
 
 #[test]
-fn registers_say_where_each_port_leads() {
+fn registers_describe_the_peer_of_each_port() {
     let topology = lab(ClosSettings::default());
     let registers = topology.chip_registers(0).expect("a chip");
     let kind = |port: usize| registers.tiles[port].as_ref().map(|tile| tile.kind);
@@ -129,7 +129,7 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
 }
 
 #[test]
-fn labs_are_told_apart() {
+fn labs_are_distinguished() {
     assert_ne!(Runtime::new("a", 1).fabric, Runtime::new("b", 1).fabric);
 }
 

@@ -68,7 +68,7 @@ fn longest_way(topology: &FoldedClos, samples: u32) -> usize {
 }
 
 #[test]
-fn ranks_hold_what_the_paper_says() {
+fn ranks_have_the_paper_s_sizes() {
     // Columns: processors, rank, routers of each rank, links per slice, routers on the longest
     // path. R1.5: nine subtrees, four sidelinks per pair. R2: 32 routers of radix 32. R2.5: 9 x
     // 512, with 32 rank-2 routers per subtree and two sidelinks to each of eight peers. R3: 32 x

@@ -50,7 +50,7 @@ fn without_sabotage_nothing_is_found() {
 #[test]
 fn a_router_that_signals_one_child_too_early_is_noticed() {
     for node in 0..4 {
-        let found = sabotaged(BARRIER, Sabotage::Hasty(node), false);
+        let found = sabotaged(BARRIER, Sabotage::EarlySignal(node), false);
         // A leaf has one child, so it cannot signal early.
         let expected = if matches!(node, 0 | 3) {
             None
@@ -59,7 +59,7 @@ fn a_router_that_signals_one_child_too_early_is_noticed() {
         };
         assert_eq!(found.err(), expected, "node {node}");
     }
-    let found = sabotaged(BARRIER, Sabotage::Hasty(2), true);
+    let found = sabotaged(BARRIER, Sabotage::EarlySignal(2), true);
     assert!(found.is_err());
 }
 

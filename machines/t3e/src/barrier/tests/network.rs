@@ -46,7 +46,7 @@ pub enum Sabotage {
     /// A bit of the message's word is wrong.
     Damage(Kind, u64),
     /// The router of this node does not wait for its last child.
-    Hasty(usize),
+    EarlySignal(usize),
 }
 
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ pub struct Report {
     /// Eurekas that routers dropped because they were repeated.
     pub repeats: u64,
     /// Eureka notifications that reached armed processors.
-    pub told_armed: u64,
+    pub notified_armed: u64,
     /// Maximum number of messages that waited for a child, and for the parent.
     pub longest: [u32; 2],
     /// Hash of all notifications of processors, with their times.
@@ -105,7 +105,7 @@ pub struct Report {
 
 /// A path on which messages stay in order.
 #[derive(Clone, Debug, Default)]
-struct Way(VecDeque<(u64, u64)>);
+struct OrderedChannel(VecDeque<(u64, u64)>);
 
 /// The progress of a processor in its unit's plan.
 #[derive(Clone, Debug, Default)]
@@ -115,7 +115,7 @@ struct Progress {
     /// Whether the processor has signalled or seen the eureka, and joins next.
     joins: bool,
     joined: bool,
-    told: bool,
+    eureka_notified: bool,
 }
 
 struct Unit {
@@ -137,9 +137,9 @@ pub struct Network {
     routers: Vec<BarrierRouter>,
     shells: Vec<BarrierShell>,
     /// Messages from routers, by port.
-    down: Vec<[Way; Port::COUNT]>,
+    down: Vec<[OrderedChannel; Port::COUNT]>,
     /// Messages from processors to their routers.
-    up: Vec<Way>,
+    up: Vec<OrderedChannel>,
     /// Messages out of order, with their arrival time, node and port.
     late: Vec<(u64, usize, Port, u64)>,
     units: Vec<Unit>,
@@ -190,7 +190,7 @@ impl Network {
             routers,
             shells,
             down: vec![Default::default(); nodes],
-            up: vec![Way::default(); nodes],
+            up: vec![OrderedChannel::default(); nodes],
             late: Vec::new(),
             units,
             sent: [0; 4],
@@ -329,7 +329,7 @@ impl Network {
         let Ok(message) = Message::decode(word) else {
             return Ok(());
         };
-        if matches!(self.options.sabotage, Some(Sabotage::Hasty(hasty)) if hasty == node) {
+        if matches!(self.options.sabotage, Some(Sabotage::EarlySignal(hasty)) if hasty == node) {
             let register = router.register(message.unit);
             let missing = register.children().bits() & !register.signalled().bits();
             if message.kind == Kind::Arrive && missing.is_power_of_two() {
@@ -403,7 +403,7 @@ impl Network {
                 if unit.joined[round] < unit.plan.participants.len() {
                     return Err(Violation::Early);
                 }
-                if progress.told != unit.plan.has_eureka(round) {
+                if progress.eureka_notified != unit.plan.has_eureka(round) {
                     return Err(Violation::Missed);
                 }
                 self.report.last_release = self.now;
@@ -418,10 +418,10 @@ impl Network {
                 if round >= unit.signalled.len() || !unit.signalled[round] {
                     return Err(Violation::Phantom);
                 }
-                progress.told = true;
+                progress.eureka_notified = true;
                 self.report.last_eureka = self.now;
                 let armed = self.shells[node].state(message.unit) == State::Arm;
-                self.report.told_armed += u64::from(armed);
+                self.report.notified_armed += u64::from(armed);
             }
             Notified::Unexpected => return Err(Violation::Unexpected),
         }
@@ -518,7 +518,7 @@ impl Network {
     }
 }
 
-impl Way {
+impl OrderedChannel {
     /// Appends a message behind those in flight.
     fn put(&mut self, at: u64, word: u64) {
         let before = self.0.back().map_or(0, |&(before, _)| before);

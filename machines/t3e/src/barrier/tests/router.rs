@@ -58,7 +58,7 @@ fn the_last_child_completes_the_barrier() {
 }
 
 #[test]
-fn the_root_tells_all_its_children() {
+fn the_root_notifies_all_its_children() {
     let mut root = router(None);
     assert_eq!(give(&mut root, EAST, Kind::Eureka), Ok(()));
     assert_eq!(
@@ -148,7 +148,7 @@ fn counter(reason: Ignored) -> &'static str {
 
 /// Each fault is ignored, counted once, and has no other effect.
 #[test]
-fn what_does_not_fit_is_counted_by_its_reason() {
+fn unexpected_messages_are_counted_by_reason() {
     let arrived = || {
         let mut router = inner();
         for child in [EAST, Port::Local] {

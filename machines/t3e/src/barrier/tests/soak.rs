@@ -53,7 +53,7 @@ fn no_processor_is_released_early_and_all_are() {
         let report = network(seed, shape, units, 12).run();
         let report = report.unwrap_or_else(|found| panic!("{found:?} with seed {seed}"));
         total.repeats += report.repeats;
-        total.told_armed += report.told_armed;
+        total.notified_armed += report.notified_armed;
         for (all, one) in total.longest.iter_mut().zip(report.longest) {
             *all = one.max(*all);
         }
@@ -61,7 +61,7 @@ fn no_processor_is_released_early_and_all_are() {
     // Races between two triggers have occurred often, and had their effects.
     assert_eq!(total.longest, [3, 2]);
     assert!(total.repeats > 10_000, "{total:?}");
-    assert!(total.told_armed > 10_000, "{total:?}");
+    assert!(total.notified_armed > 10_000, "{total:?}");
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn some(rng: &mut Rng) -> BurstPacket {
 }
 
 #[test]
-fn hostile_bursts_neither_panic_nor_take_more_places_than_there_are() {
+fn hostile_bursts_neither_panic_nor_overfill_the_buffers() {
     let mut pair = Pair::up(1);
     never_panics(&mut pair, 20_000, |pair| {
         let to = pair.rng.below(2) as usize;
@@ -146,7 +146,7 @@ fn idle_words_with_bits_that_mean_nothing_are_refused_and_counted() {
 /// If a header announces more flits than follow, the missing ones are made up, reported, and cost
 /// no credit.
 #[test]
-fn a_packet_that_another_one_interrupts_is_made_up_and_told_of() {
+fn an_interrupted_packet_is_completed_and_reported() {
     let mut buffer = FlitBuffer::correcting(Depths::PAPER);
     let (long, short) = (packet(1, 5, 3), packet(1, 6, 0));
     assert_eq!(buffer.receive(1, long[0]), (1, false));
@@ -166,7 +166,7 @@ fn a_packet_that_another_one_interrupts_is_made_up_and_told_of() {
 
 /// If a header has no free slot, the rest of its packet is discarded too.
 #[test]
-fn the_rest_of_a_packet_whose_header_had_no_place_is_discarded() {
+fn the_rest_of_a_packet_whose_header_had_no_slot_is_discarded() {
     let mut buffer = FlitBuffer::new(Depths::PAPER);
     let long = packet(0, 5, 3);
     for flit in &long {

@@ -6,7 +6,7 @@ use phitwire_framing::t3e::maintenance::MAINTENANCE_FLITS;
 use phitwire_framing::t3e::tag::Tag;
 
 use crate::link::end::MAX_URGENT;
-use crate::link::testing::{Pair, suffer};
+use crate::link::testing::{Pair, apply_fault};
 use phitwire::device::{LinkFault, LinkView as _};
 use phitwire::link::NodeLink;
 use phitwire::link::impair::Probability;
@@ -14,7 +14,7 @@ use phitwire::link::testing::rig::{A, B, Drain};
 use phitwire::time::Duration;
 
 #[test]
-fn packets_cut_by_the_end_of_a_session_come_whole_in_length_and_say_that_they_are_not() {
+fn packets_cut_by_a_session_end_are_completed_and_marked() {
     let (mut cut, mut given_up) = (0, 0);
     for seed in 0..60 {
         let mut pair = Pair::up(seed);
@@ -81,7 +81,7 @@ fn grants_come_with_what_is_left_in_the_buffers() {
 }
 
 #[test]
-fn one_wrong_bit_is_corrected_and_two_are_told() {
+fn one_wrong_bit_is_corrected_and_two_are_reported() {
     let mut pair = Pair::up(8);
     // Cut packets are beyond correction.
     pair.allow_gaps();
@@ -90,10 +90,10 @@ fn one_wrong_bit_is_corrected_and_two_are_told() {
         per_bit: Probability::from_ratio(1, of),
     };
     assert!(
-        !suffer(&mut pair, A, noise(10, 14)),
+        !apply_fault(&mut pair, A, noise(10, 14)),
         "the lane does not exist"
     );
-    assert!(suffer(&mut pair, A, noise(20_000, 3)));
+    assert!(apply_fault(&mut pair, A, noise(20_000, 3)));
     pair.load(A, 30_000);
     pair.run_until(Duration::from_ms(60_000), |pair| {
         pair.ends[A].backlog.is_empty()
@@ -123,7 +123,7 @@ fn misread(command: Command, other: Command) -> Option<u64> {
 }
 
 #[test]
-fn a_packet_that_says_to_be_longer_than_it_is_waits_for_its_rest_and_not_for_ever() {
+fn a_packet_with_a_length_too_large_times_out() {
     let mut longer = Command::ALL.into_iter().filter(|(_, _, flits)| *flits > 2);
     let long = longer.find_map(|(other, _, flits)| {
         let head = misread(Command::Get1, other)?;

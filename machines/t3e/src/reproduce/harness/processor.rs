@@ -6,7 +6,7 @@ use phitwire_framing::t3e::flit::{Flit, FlitKind, VCS, vc};
 use phitwire_framing::t3e::header::{Command, Header, Name};
 use phitwire_framing::t3e::packet::{PacketBuf, Request};
 
-use super::{Harness, Place, Times, Transfer, Travels};
+use super::{EndOfLink, Harness, Times, Transfer, WireItem};
 use crate::link::{Credits, Depths};
 use crate::router::{PROCESSOR, PROCESSOR_CYCLES};
 
@@ -28,7 +28,7 @@ struct Waiting {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Coming {
+struct PartialPacket {
     header: Header,
     first: u64,
     flits: usize,
@@ -46,7 +46,7 @@ pub(super) struct Processor {
     /// The preferred class of the next packet: 1 for a response.
     turn: usize,
     /// The packets being received, by channel.
-    coming: [Option<Coming>; VCS],
+    coming: [Option<PartialPacket>; VCS],
     stream: Option<Stream>,
     outstanding: u32,
     is_active: bool,
@@ -108,19 +108,19 @@ impl Harness {
         }
     }
 
-    pub(super) fn at_processor(&mut self, number: u32, what: Travels) {
+    pub(super) fn at_processor(&mut self, number: u32, what: WireItem) {
         let flit = match what {
-            Travels::Credit(vc) => {
+            WireItem::Credit(vc) => {
                 return self.processors[number as usize].credits.give(vc.into());
             }
-            Travels::Flit(flit) => flit,
+            WireItem::Flit(flit) => flit,
         };
         let FlitKind::Data(vc) = flit.control.kind() else {
             return;
         };
         self.travel(
-            Place::Router(number, PROCESSOR as u8),
-            Travels::Credit(vc),
+            EndOfLink::Router(number, PROCESSOR as u8),
+            WireItem::Credit(vc),
             PROCESSOR_CYCLES,
         );
         if flit.control.is_head() {
@@ -132,7 +132,7 @@ impl Harness {
         }
     }
 
-    fn arrived(&mut self, processor: u32, packet: Coming) {
+    fn arrived(&mut self, processor: u32, packet: PartialPacket) {
         let cycle = self.cycle;
         let transfer = &mut self.transfers[packet.name as usize];
         let is_response = packet.header.command.is_response();
@@ -195,8 +195,8 @@ impl Harness {
             times.entered = cycle + PROCESSOR_CYCLES;
         }
         if let Some(flit) = processor.next_flit() {
-            let to = Place::Router(number, PROCESSOR as u8);
-            self.travel(to, Travels::Flit(flit), PROCESSOR_CYCLES);
+            let to = EndOfLink::Router(number, PROCESSOR as u8);
+            self.travel(to, WireItem::Flit(flit), PROCESSOR_CYCLES);
         }
         let processor = &mut self.processors[number as usize];
         let waits = processor.waiting.iter().any(|waiting| !waiting.is_empty());
@@ -251,10 +251,10 @@ impl Processor {
 }
 
 /// Takes a flit of a channel, and returns the packet that it completes, if any.
-fn take(coming: &mut Option<Coming>, flit: Flit, cycle: u64) -> Option<Coming> {
+fn take(coming: &mut Option<PartialPacket>, flit: Flit, cycle: u64) -> Option<PartialPacket> {
     if flit.control.is_head() {
         let (header, _) = Header::parse(flit.word).ok()?;
-        let begun = Coming {
+        let begun = PartialPacket {
             header,
             first: cycle,
             flits: 0,

@@ -53,7 +53,10 @@ impl Crossbar {
             let vc = self.arrivals[port].at(now);
             let input = &mut self.inputs[port];
             input.held[vc] += 1;
-            if input.held[vc] == 1 && port != PROCESSOR && self.came_first(port, vc, cycle, ports) {
+            if input.held[vc] == 1
+                && port != PROCESSOR
+                && self.try_straight_through(port, vc, cycle, ports)
+            {
                 continue;
             }
             self.ripening[slot(now + STAGES[port])] |= 1 << port;

@@ -40,7 +40,7 @@ impl Crossbar {
     fn find_dead(&mut self) {
         let dead = self.down | self.cut_off;
         if core::mem::replace(&mut self.dead, dead) != dead {
-            self.decide_anew();
+            self.invalidate_decisions();
         }
     }
 
@@ -57,7 +57,7 @@ impl Crossbar {
     /// progress continue.
     pub fn quiesce(&mut self, quiesced: bool) {
         self.quiesced = quiesced;
-        self.decide_anew();
+        self.invalidate_decisions();
     }
 
     /// Whether requests of the processor and packets of the memory are held back.
@@ -90,7 +90,7 @@ impl Crossbar {
     }
 
     /// Requests new decisions about waiting packets after tables, registers or links have changed.
-    pub fn decide_anew(&mut self) {
+    pub fn invalidate_decisions(&mut self) {
         self.stale = true;
         self.wake();
     }

@@ -8,7 +8,7 @@ impl Crossbar {
     /// Lets a flit, or all flits that arrived together, at an empty channel bypass the stages and
     /// the crossbar if possible. Returns whether it has left.
     #[inline]
-    pub(super) fn came_first(
+    pub(super) fn try_straight_through(
         &mut self,
         port: usize,
         vc: usize,

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use phitwire_framing::t3e::flit::Control;
 use phitwire_framing::t3e::header::{Command, Name};
 use phitwire_framing::t3e::packet::{PacketBuf, Request};
-use phitwire_framing::t3e::tag::{Place, Tag};
+use phitwire_framing::t3e::tag::{Coordinates, Tag};
 
 use super::*;
 use crate::link::{Depths, FlitBuffer};
@@ -61,7 +61,7 @@ const Z: usize = Direction::PlusZ as usize;
 
 fn tag(to: [u8; 3], adaptive: bool) -> Tag {
     Tag {
-        to: Place(to),
+        to: Coordinates(to),
         adaptive,
         ..Tag::default()
     }
@@ -70,7 +70,7 @@ fn tag(to: [u8; 3], adaptive: bool) -> Tag {
 /// A router at (1, 1, 1).
 fn crossbar() -> Crossbar {
     let registers = RouteRegisters {
-        place: Place([1, 1, 1]),
+        place: Coordinates([1, 1, 1]),
         plus_z: 2,
         ..RouteRegisters::default()
     };
@@ -307,7 +307,7 @@ fn a_packet_waits_for_credits_and_goes_on_where_it_stood() {
 }
 
 #[test]
-fn what_a_dead_link_has_not_taken_is_discarded() {
+fn flits_not_taken_by_a_dead_link_are_discarded() {
     let (mut bench, mut crossbar) = (Bench::default(), crossbar());
     bench.credits[X][0] = 3;
     let words = packet(Command::Put8, tag([3, 1, 1], false));
@@ -330,9 +330,9 @@ fn what_a_dead_link_has_not_taken_is_discarded() {
 /// Positions of the processors that the tests use.
 fn names() -> Arc<Names> {
     let place = |number| match number {
-        4 => Place([1, 1, 1]),
-        5 => Place([3, 1, 1]),
-        other => Place([9, other, 9]),
+        4 => Coordinates([1, 1, 1]),
+        5 => Coordinates([3, 1, 1]),
+        other => Coordinates([9, other, 9]),
     };
     Arc::new(Names::new((0..6).map(|number| (place(number), None))))
 }
@@ -355,7 +355,7 @@ fn entry(to: [u8; 3], adaptive: bool) -> Option<Entry> {
 }
 
 #[test]
-fn a_packet_whose_way_is_dead_leaves_the_network_and_goes_by_the_new_table() {
+fn a_packet_whose_path_is_dead_is_reinjected_by_the_new_table() {
     let (mut bench, mut crossbar) = rerouting();
     crossbar.set_down(X, true);
     let words = packet(Command::Put8, tag([3, 1, 1], false));
@@ -367,7 +367,7 @@ fn a_packet_whose_way_is_dead_leaves_the_network_and_goes_by_the_new_table() {
     assert_eq!((bench.sent[X].len(), crossbar.kept_flits()), (0, 10));
     assert!(crossbar.is_empty(), "a kept packet is not in the crossbar");
     crossbar.table.set(5, entry([1, 2, 1], true));
-    crossbar.decide_anew();
+    crossbar.invalidate_decisions();
     crossbar.run(&mut bench);
     let sent: Vec<u64> = bench.sent[Y].iter().skip(4).map(|(.., f)| f.word).collect();
     assert_eq!(sent[1..], words[1..]);
@@ -381,7 +381,7 @@ fn a_packet_whose_way_is_dead_leaves_the_network_and_goes_by_the_new_table() {
 }
 
 #[test]
-fn a_response_of_the_processor_makes_way_for_others_and_a_request_waits() {
+fn a_processor_s_response_yields_to_others_and_a_request_waits() {
     let (mut bench, mut crossbar) = rerouting();
     crossbar.set_down(X, true);
     crossbar.table.set(5, entry([3, 1, 1], true));
@@ -512,11 +512,11 @@ fn a_request_that_follows_others_to_a_processor_that_is_back_is_not_abandoned() 
 }
 
 #[test]
-fn adaptive_packets_go_another_way_and_ordered_ones_wait() {
+fn adaptive_packets_are_diverted_and_ordered_ones_wait() {
     let (mut bench, mut crossbar) = rerouting();
     crossbar.set_down(X, true);
     let mut names: Vec<_> = names().pairs().collect();
-    names.push((Place([3, 3, 1]).bits(), 3));
+    names.push((Coordinates([3, 3, 1]).bits(), 3));
     crossbar.table.set(3, entry([3, 3, 1], true));
     crossbar.rename(Arc::new(Names::from_pairs(names)));
     for (vc, adaptive) in [(4, true), (0, false)] {
@@ -528,7 +528,7 @@ fn adaptive_packets_go_another_way_and_ordered_ones_wait() {
 }
 
 #[test]
-fn a_processor_that_is_gone_stops_nobody_else() {
+fn a_missing_processor_blocks_no_other() {
     let (mut bench, mut crossbar) = rerouting();
     crossbar.set_down(PROCESSOR, true);
     crossbar.table.set(4, entry([1, 1, 1], true));
@@ -549,11 +549,11 @@ fn a_processor_that_is_gone_stops_nobody_else() {
     crossbar.table.set(4, entry([1, 2, 1], true));
     let before = names();
     let pairs = before.pairs().filter(|(_, number)| *number != 4);
-    let spare = (Place([1, 2, 1]).bits(), 4);
+    let spare = (Coordinates([1, 2, 1]).bits(), 4);
     crossbar.rename(Arc::new(Names::from_pairs(
         pairs.chain([spare]).collect::<Vec<_>>(),
     )));
-    crossbar.decide_anew();
+    crossbar.invalidate_decisions();
     bench.credits[Y] = [u32::MAX; VCS];
     crossbar.run(&mut bench);
     assert_eq!(bench.sent[Y].len() as u32, most * 10);
@@ -566,7 +566,7 @@ fn a_processor_that_is_gone_stops_nobody_else() {
 }
 
 #[test]
-fn a_packet_to_where_nobody_is_is_discarded_and_counted() {
+fn a_packet_to_a_missing_processor_is_discarded_and_counted() {
     let (mut bench, mut crossbar) = rerouting();
     // Four nodes along each dimension.
     crossbar.registers.absent = [!0xf; 3];

@@ -2,7 +2,7 @@
 //! checks that once per header and step.
 
 use super::{Crossbar, Front, Header, MEMORY, PROCESSOR, STAGES, Wants, number, vc};
-use phitwire::trace::{Candidate, Choice, Opening, Place, Stage, Watch};
+use phitwire::trace::{Candidate, Choice, Opening, QueueId, Stage, Watch};
 
 /// From the pins of a network port to those of an output.
 const PASSING: Stage = Stage {
@@ -57,7 +57,7 @@ impl Crossbar {
             return;
         };
         if self.is_watched(&watch, &header) {
-            let place = Place::from(number(port, vc));
+            let place = QueueId::from(number(port, vc));
             if !watch.follows(place, word) {
                 let ready = self.inputs[port].ready[vc];
                 let arrived = match STAGES.get(port) {
@@ -103,7 +103,7 @@ impl Crossbar {
         let Some(watch) = &mut self.watch else {
             return;
         };
-        let place = Place::from(number(port, vc));
+        let place = QueueId::from(number(port, vc));
         if !watch.follows(place, word) {
             return;
         }

@@ -85,7 +85,7 @@ impl Crossbar {
                 false => self.next_of_channel(port) && port != PROCESSOR,
             };
             let vc = self.fresh_channel(port);
-            let goes = is_alone && self.came_first(port, vc, cycle, ports);
+            let goes = is_alone && self.try_straight_through(port, vc, cycle, ports);
             if !goes && cycle.straight >> port & 1 == 0 {
                 self.enter_stages(port, ports);
             }

@@ -1,6 +1,6 @@
 //! Draws a large torus plane by plane, with each node as a small box with its processor's number.
 
-use super::planes::{BLUE, Planes, RED, Style, colours, planes, ways};
+use super::planes::{BLUE, Planes, RED, Style, colours, drawn_links, planes};
 use super::summary;
 use crate::route::Broken;
 use crate::topology::model::Torus;
@@ -65,7 +65,7 @@ fn links(out: &mut Svg, torus: &Torus, broken: &Broken, layout: &Planes, node: u
     let shape = torus.shape();
     let (x, y) = layout.node(shape.place(node));
     let (half_x, half_y) = (BOX.0 / 2.0, BOX.1 / 2.0);
-    for way in ways(torus, broken, node) {
+    for way in drawn_links(torus, broken, node) {
         let colour = if way.works { BLUE } else { RED };
         let style = format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.2\"");
         let direction = way.direction;

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use phitwire_framing::t3e::direction::Direction;
-use phitwire_framing::t3e::tag::Place;
+use phitwire_framing::t3e::tag::Coordinates;
 
 use crate::route::Broken;
 use crate::topology::defects::Defect;
@@ -107,7 +107,7 @@ impl Planes {
         }
     }
 
-    pub(super) fn node(&self, Place([x, y, z]): Place) -> Point {
+    pub(super) fn node(&self, Coordinates([x, y, z]): Coordinates) -> Point {
         self.nodes(z.into()).at(x, y)
     }
 
@@ -140,7 +140,7 @@ impl Planes {
 }
 
 /// A link of a node, in the direction in which it is drawn.
-pub(super) struct Way {
+pub(super) struct DrawnLink {
     pub(super) direction: Direction,
     pub(super) peer: u32,
     pub(super) works: bool,
@@ -150,7 +150,11 @@ pub(super) struct Way {
 }
 
 /// The links of a node, except those that are drawn from the other node.
-pub(super) fn ways(torus: &Torus, broken: &Broken, node: u32) -> impl Iterator<Item = Way> {
+pub(super) fn drawn_links(
+    torus: &Torus,
+    broken: &Broken,
+    node: u32,
+) -> impl Iterator<Item = DrawnLink> {
     let shape = torus.shape();
     Direction::ALL.into_iter().filter_map(move |direction| {
         let peer = shape.neighbour(node, direction)?;
@@ -161,7 +165,7 @@ pub(super) fn ways(torus: &Torus, broken: &Broken, node: u32) -> impl Iterator<I
             true => other < own,
         };
         let is_next = dimension < 2 && is_next;
-        let way = Way {
+        let way = DrawnLink {
             direction,
             peer,
             works: broken.works(node, direction),

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use phitwire_framing::t3e::direction::Direction;
 
-use super::planes::{AMBER, BLUE, Planes, RED, Style, Way, colours, planes, ways};
+use super::planes::{AMBER, BLUE, DrawnLink, Planes, RED, Style, colours, drawn_links, planes};
 use super::{role, summary};
 use crate::route::Broken;
 use crate::router::PROCESSOR;
@@ -81,8 +81,8 @@ fn of_planes(torus: &Torus, drawn: &Range<usize>, title: &str) -> String {
 fn links(out: &mut Svg, torus: &Torus, broken: &Broken, layout: &Planes, node: u32) {
     let shape = torus.shape();
     let (x, y) = layout.node(shape.place(node));
-    for way in ways(torus, broken, node) {
-        let Way { peer, number, .. } = way;
+    for way in drawn_links(torus, broken, node) {
+        let DrawnLink { peer, number, .. } = way;
         let (colour, dashes, words) = match way.works {
             true => (BLUE, "", FAINT),
             false => (RED, " stroke-dasharray=\"3 3\"", RED),

@@ -42,13 +42,17 @@ fn read(text: &str) -> Result<Box<dyn Network>, Problems> {
     MACHINES.read("x.toml", text)
 }
 
-fn read_beside(text: &str, name: &'static str, file: &str) -> Result<Box<dyn Network>, Problems> {
+fn read_with_files(
+    text: &str,
+    name: &'static str,
+    file: &str,
+) -> Result<Box<dyn Network>, Problems> {
     let file = file.as_bytes().to_vec();
     let files = Files::new(move |asked| match asked == name {
         true => Ok(file.clone()),
         false => Err(format!("cannot read {asked}: no such file")),
     });
-    let read = MACHINES.read_beside("x.toml", text.as_bytes(), Effort::Bounded, &files);
+    let read = MACHINES.read_with_files("x.toml", text.as_bytes(), Effort::Bounded, &files);
     read.map(|read| read.network)
 }
 
@@ -57,7 +61,7 @@ fn of(network: &dyn Network) -> &Torus {
 }
 
 #[test]
-fn what_is_found_by_default_is_what_routers_have() {
+fn the_default_search_finds_the_routers_tables() {
     for text in SHAPES {
         let torus = torus(text);
         let wanted = ChannelSearch::default();
@@ -97,7 +101,7 @@ fn rings_that_are_alike_have_the_same_tables() {
 }
 
 #[test]
-fn a_search_tells_what_it_has_found() {
+fn a_search_reports_its_result() {
     let torus = torus("8x4x2");
     let found = search(&torus, &ChannelSearch::default());
     let ring = &found.report.rings[0];
@@ -168,7 +172,7 @@ fn written_tables_are_read_again_in_a_description_and_from_a_file() {
         let named = plain
             .write()
             .replacen("\n\n", "\nvc_tables = \"t.toml\"\n", 1);
-        let named = read_beside(&named, "t.toml", &found.file);
+        let named = read_with_files(&named, "t.toml", &found.file);
         assert_eq!(
             of(&*named.unwrap_or_else(|p| panic!("{}", p.lines()))),
             &given
@@ -190,7 +194,7 @@ fn written_tables_are_read_again_in_a_description_and_from_a_file() {
 }
 
 #[test]
-fn a_digit_is_the_entry_of_its_place() {
+fn a_digit_is_the_entry_of_its_position() {
     let text = format!("{RING}{}", tables("00000000", &[(2, "00010100")]));
     let network = read(&text).unwrap_or_else(|problems| panic!("{}", problems.lines()));
     let torus = of(&*network);
@@ -201,7 +205,7 @@ fn a_digit_is_the_entry_of_its_place() {
 }
 
 #[test]
-fn a_wrong_table_is_refused_by_the_circle() {
+fn a_wrong_table_is_refused_with_its_cycle() {
     let text = format!("{RING}{}", tables("11111111", &[]));
     let check = |problems: &Problems| {
         let mistakes: Vec<_> = problems.mistakes().collect();
@@ -217,7 +221,7 @@ fn a_wrong_table_is_refused_by_the_circle() {
     check(&problems);
     assert_eq!(problems.line_and_column(0), (4, 1), "the section");
     let named = format!("{RING}vc_tables = \"t.toml\"\n");
-    let problems = read_beside(&named, "t.toml", &tables("11111111", &[]));
+    let problems = read_with_files(&named, "t.toml", &tables("11111111", &[]));
     let problems = problems.expect_err("all cross the dateline on VC1");
     check(&problems);
     assert_eq!(problems.line_and_column(0), (4, 13), "the name of the file");
@@ -293,7 +297,7 @@ fn mistakes_have_places() {
 }
 
 #[test]
-fn mistakes_of_another_file_say_where_in_it() {
+fn mistakes_in_another_file_have_a_location() {
     let named = format!("{RING}vc_tables = \"t.toml\"\n");
     for (file, told) in [
         (
@@ -308,7 +312,7 @@ fn mistakes_of_another_file_say_where_in_it() {
         ),
         ("vc_tables = \"t.toml\"\n", "t.toml:1:13: found a string"),
     ] {
-        let problems = read_beside(&named, "t.toml", file).expect_err(told);
+        let problems = read_with_files(&named, "t.toml", file).expect_err(told);
         assert!(
             problems.lines().contains(told),
             "{told} in {}",
@@ -320,7 +324,7 @@ fn mistakes_of_another_file_say_where_in_it() {
                 .all(|index| problems.line_and_column(index) == (4, 13))
         );
     }
-    let missing = read_beside(&named, "other.toml", "").expect_err("missing");
+    let missing = read_with_files(&named, "other.toml", "").expect_err("missing");
     assert!(
         missing
             .lines()
@@ -335,7 +339,7 @@ fn mistakes_of_another_file_say_where_in_it() {
         none.lines()
     );
     let many = "[[vc_tables]]\n".repeat(100_000);
-    let problems = read_beside(&named, "t.toml", &many).expect_err("too many");
+    let problems = read_with_files(&named, "t.toml", &many).expect_err("too many");
     assert!(problems.lines().len() < 100_000 && problems.more() > 0);
 }
 
@@ -352,7 +356,7 @@ fn written_tables_hold_for_large_machines_too() {
 }
 
 #[test]
-fn entries_that_ways_around_a_failure_cannot_use_are_put_back() {
+fn entries_unusable_around_a_failure_are_restored() {
     // From 6 no packet goes + to 5, seven hops across the dateline, until the link between them
     // breaks.
     let text = format!(

@@ -8,7 +8,7 @@ use crate::router::T3eRouter;
 use crate::topology::{Torus, TorusSpec};
 use phitwire::device::{LinkFault, Rerouting, TrafficRuns};
 use phitwire::net::{Faults, NodeRef, Reroutable};
-use phitwire::nic::{Operation, TrafficReport, TrafficSpec, Ways};
+use phitwire::nic::{Operation, RoutingMode, TrafficReport, TrafficSpec};
 use phitwire::sim::check::Allowance;
 use phitwire::sim::{LinkId, LinkSpec, NodeId, World};
 use phitwire::time::Duration;
@@ -28,7 +28,7 @@ fn world(size: &str, spares: u32) -> World<Torus> {
     world
 }
 
-fn traffic(run: u64, processors: impl Iterator<Item = u16>, ways: Ways) -> TrafficSpec {
+fn traffic(run: u64, processors: impl Iterator<Item = u16>, ways: RoutingMode) -> TrafficSpec {
     TrafficSpec {
         run,
         processors: processors.collect(),
@@ -88,11 +88,11 @@ fn reroute(world: &mut World<Torus>, faults: &Faults) {
 /// Cuts a cable and reports that to both ends, because in virtual time silence is never noticed.
 fn cut(world: &mut World<Torus>, link: LinkId) {
     world.fabric.cut(link);
-    tell_ends(world, link, LinkFault::Down);
+    notify_ends(world, link, LinkFault::Down);
     world.fabric.run_for(Duration::from_us(20));
 }
 
-fn tell_ends(world: &mut World<Torus>, link: LinkId, fault: LinkFault) {
+fn notify_ends(world: &mut World<Torus>, link: LinkId, fault: LinkFault) {
     for (node, port) in world.fabric.ends(link) {
         world.fabric.command(node, |device, now| {
             device
@@ -139,17 +139,17 @@ fn assert_whole(world: &mut World<Torus>, spec: &TrafficSpec) {
     assert_honest(&report);
     assert_eq!(report.sent, report.acknowledged, "{report:?}");
     assert!(report.sent > 0);
-    let amiss = world.drain(spec.run, None, Allowance::DESTROYED, LIMIT);
-    assert!(amiss.is_empty(), "{amiss:?}");
+    let violations = world.drain(spec.run, None, Allowance::DESTROYED, LIMIT);
+    assert!(violations.is_empty(), "{violations:?}");
 }
 
 #[test]
-fn what_had_not_entered_a_cut_link_is_not_lost() {
+fn packets_that_had_not_entered_a_cut_link_are_not_lost() {
     for (ways, reroutes) in [
-        (Ways::Adaptive0, false),
-        (Ways::Adaptive0, true),
-        (Ways::Ordered, true),
-        (Ways::Ordered, false),
+        (RoutingMode::Adaptive0, false),
+        (RoutingMode::Adaptive0, true),
+        (RoutingMode::Ordered, true),
+        (RoutingMode::Ordered, false),
     ] {
         let mut world = world("3x3x3", 0);
         let mut spec = traffic(1, 0..27, ways);
@@ -170,7 +170,7 @@ fn what_had_not_entered_a_cut_link_is_not_lost() {
             reroute(&mut world, &faults);
         } else {
             world.fabric.restore(link);
-            tell_ends(&mut world, link, LinkFault::Up);
+            notify_ends(&mut world, link, LinkFault::Up);
         }
         assert!(world.finish(1, LIMIT), "{}", world.link_states());
         let report = world.report(1);
@@ -200,15 +200,15 @@ fn what_had_not_entered_a_cut_link_is_not_lost() {
 fn a_spare_takes_over_under_the_same_number() {
     let mut world = world("3x3x3", 1);
     let all = || 0..26;
-    assert_whole(&mut world, &traffic(1, all(), Ways::Adaptive0));
-    let mut spec = traffic(2, all(), Ways::Adaptive0);
+    assert_whole(&mut world, &traffic(1, all(), RoutingMode::Adaptive0));
+    let mut spec = traffic(2, all(), RoutingMode::Adaptive0);
     spec.count = 4_000;
     world.start_traffic(&spec).expect("traffic");
     world.fabric.run_for(Duration::from_us(5));
     // The processor of node 13 fails.
     let victim = world.id(NodeRef::Processor(13));
     let link = world.link_at(NodeRef::Processor(13), 0).expect("a link");
-    world.fabric.stop(victim);
+    world.fabric.suspend(victim);
     cut(&mut world, link);
     let faults = Faults {
         replaced: BTreeMap::from([(13, 26)]),
@@ -225,7 +225,11 @@ fn a_spare_takes_over_under_the_same_number() {
         assert_honest_source(&report);
         assert_eq!(report.outstanding, 0);
     }
-    assert_whole_without(&mut world, &traffic(3, all(), Ways::Adaptive0), victim);
+    assert_whole_without(
+        &mut world,
+        &traffic(3, all(), RoutingMode::Adaptive0),
+        victim,
+    );
     let taken = world
         .fabric
         .node(own)
@@ -273,7 +277,7 @@ fn assert_whole_without(world: &mut World<Torus>, spec: &TrafficSpec, dead: Node
 fn a_board_is_isolated_replaced_and_returned_while_others_go_on() {
     let mut world = world("3x3x3", 0);
     let others: Vec<u16> = (0..27).filter(|number| *number != 13).collect();
-    let mut spec = traffic(1, others.into_iter(), Ways::Adaptive0);
+    let mut spec = traffic(1, others.into_iter(), RoutingMode::Adaptive0);
     spec.count = 6_000;
     world.start_traffic(&spec).expect("traffic");
     world.fabric.run_for(Duration::from_us(5));
@@ -297,5 +301,5 @@ fn a_board_is_isolated_replaced_and_returned_while_others_go_on() {
     assert_honest(&report);
     assert_eq!(report.sent, report.acknowledged, "the others lose nothing");
     assert_eq!(report.sent, 26 * 6_000);
-    assert_whole(&mut world, &traffic(2, 0..27, Ways::Ordered));
+    assert_whole(&mut world, &traffic(2, 0..27, RoutingMode::Ordered));
 }

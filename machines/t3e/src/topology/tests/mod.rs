@@ -96,7 +96,7 @@ fn two_nodes_of_a_ring_have_two_links() {
 }
 
 #[test]
-fn names_say_how_tori_are_made() {
+fn names_describe_generated_tori() {
     for text in SHAPES {
         let name = TorusSpec::name_of(&shape(text));
         let made = Torus::generate(&name).expect("a name").expect("a torus");

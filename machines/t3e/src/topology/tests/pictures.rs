@@ -43,7 +43,7 @@ fn large_tori_are_drawn_in_small_boxes_and_plane_by_plane() {
 }
 
 #[test]
-fn what_is_broken_or_spare_is_marked() {
+fn broken_and_spare_parts_are_marked() {
     let torus = broken("3x3x2", &["(0,0,0)+X", "r4", "(1,1,1)+Z"], 2);
     let table = torus.table(100);
     assert!(table.contains("[r1]"), "{table}");

@@ -1,4 +1,4 @@
-use phitwire_framing::t3e::tag::{Place, Tag};
+use phitwire_framing::t3e::tag::{Coordinates, Tag};
 
 use super::{SHAPES, broken, shape, torus};
 use crate::route::{dependency, walk};
@@ -31,7 +31,7 @@ fn follow(torus: &Torus) -> usize {
 }
 
 #[test]
-fn every_pair_has_a_way() {
+fn every_pair_has_a_path() {
     for text in SHAPES {
         let torus = torus(text);
         let nodes = torus.shape().nodes() as usize;
@@ -117,7 +117,7 @@ fn channels_and_adaptivity_are_as_described() {
 }
 
 #[test]
-fn spares_take_the_place_of_broken_nodes() {
+fn spares_replace_broken_nodes() {
     let numbers = |torus: &Torus| torus.destinations().to_vec();
     let whole = broken("3x2x2", &[], 2);
     assert_eq!(numbers(&whole), (0..10).collect::<Vec<_>>());
@@ -148,9 +148,9 @@ fn above_544_processors_spares_come_in_fours() {
     assert_eq!(destinations[7..13], [7, 632, 633, 634, 635, 12]);
     let router = torus.registers_of(0).expect("tables");
     assert!(router.table.is_in_fours());
-    let Place(at) = torus.shape().place(633);
+    let Coordinates(at) = torus.shape().place(633);
     let found = router.table.look_up(9).expect("a route");
-    assert_eq!(found.tag.to, Place(at));
+    assert_eq!(found.tag.to, Coordinates(at));
     let odd = broken("8x8x10", &["r9"], 6);
     let (mistakes, followed) = odd.judge(Effort::Bounded);
     assert!(mistakes.is_empty() && followed, "{mistakes:?}");
@@ -163,7 +163,7 @@ fn above_544_processors_spares_come_in_fours() {
 }
 
 #[test]
-fn nodes_without_a_way_are_mistakes() {
+fn nodes_without_a_path_are_mistakes() {
     // All links of a node are broken, so no packet reaches or leaves it.
     let all = ["(1,1,1)+X", "(1,1,1)-X", "(1,1,1)+Y", "(1,1,1)-Y"];
     let torus = broken(
@@ -184,7 +184,7 @@ fn nodes_without_a_way_are_mistakes() {
 }
 
 #[test]
-fn a_circle_is_found() {
+fn a_dependency_cycle_is_found() {
     let torus = torus("4x1x1");
     let mut wrong = torus.routes().expect("tables").clone();
     // No packet changes channels, and all go around in +X.
@@ -193,14 +193,15 @@ fn a_circle_is_found() {
         registers.vc_tables = [0; 6];
     }
     let around = |from: u32| {
-        let to = Place([((from + 2) % 4) as u8, 0, 0]);
+        let to = Coordinates([((from + 2) % 4) as u8, 0, 0]);
         let tag = Tag {
             to,
             ..Tag::default()
         };
         (from, crate::route::Entry { tag, initial: None })
     };
-    let circle = super::super::check::circle(&torus, &[&wrong.registers], (0..4).map(around));
+    let circle =
+        super::super::check::dependency_cycle(&torus, &[&wrong.registers], (0..4).map(around));
     let mistake = circle.expect("a circle");
     assert_eq!(mistake.kind, K::CyclicDependency);
     assert!(mistake.message.contains("(0,0,0) +X VC0"), "{mistake}");

@@ -1,6 +1,6 @@
 use super::{SHAPES, broken, shape, torus};
 use crate::topology::{Channels, Defect, READY, Torus, TorusSpec};
-use phitwire::net::{Clock, Network, Place, Problems, Profile, describe};
+use phitwire::net::{Clock, Location, Network, Problems, Profile, describe};
 
 fn read(text: &str) -> Result<Torus, Problems> {
     let text = format!("family = \"t3e\"\nname = \"x\"\n{text}");
@@ -15,7 +15,7 @@ fn again(torus: &Torus) -> Torus {
 }
 
 #[test]
-fn what_was_written_is_read_again() {
+fn written_tori_are_read_back() {
     for text in SHAPES {
         let torus = torus(text);
         assert_eq!(again(&torus), torus, "{text}");
@@ -172,7 +172,7 @@ fn mistakes_have_places() {
 }
 
 #[test]
-fn what_follows_from_a_shape_is_told_at_its_size() {
+fn mistakes_of_a_shape_are_reported_at_its_size() {
     let problems = read("size = \"5x16x8\"\n").expect_err("no fours");
     assert_eq!(problems.line_and_column(0), (3, 8));
     let all: Vec<String> = ["+X", "-X", "+Y", "-Y", "+Z", "-Z"]
@@ -183,7 +183,7 @@ fn what_follows_from_a_shape_is_told_at_its_size() {
     let problems = read(&text).expect_err("a node without links");
     assert_eq!(problems.mistakes().len() + problems.more(), 126);
     let place = &problems.mistakes().next().expect("one").place;
-    assert!(matches!(place, Place::Chip(_)));
+    assert!(matches!(place, Location::Chip(_)));
 }
 
 #[test]

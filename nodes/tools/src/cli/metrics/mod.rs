@@ -63,18 +63,18 @@ pub fn run(args: &MetricsArgs) -> miette::Result<ExitCode> {
         args.lab
     ))?;
     if !address.ip().is_loopback() {
-        output::complain("anyone who can reach this machine can read them");
+        output::print_error("anyone who can reach this machine can read them");
     }
     answer_all(&listener, &mut lab, &stop).into_diagnostic()?;
     Ok(ended(false))
 }
 
 /// The response to a scrape, or an error message.
-type Told = Result<Arc<[u8]>, String>;
+type ScrapeResult = Result<Arc<[u8]>, String>;
 
 /// Serves until a signal arrives. This thread samples the lab for all connections.
 fn answer_all(listener: &TcpListener, lab: &mut Lab, stop: &Stop) -> io::Result<()> {
-    let (wants, wanted) = channel::<Sender<Told>>();
+    let (wants, wanted) = channel::<Sender<ScrapeResult>>();
     let name = lab.name.clone();
     thread::scope(|scope| {
         let server = scope.spawn(move || {
@@ -97,7 +97,7 @@ fn answer_all(listener: &TcpListener, lab: &mut Lab, stop: &Stop) -> io::Result<
     })
 }
 
-fn reply(request: &Request, lab: &str, metrics: &impl Fn() -> Told) -> Answer {
+fn reply(request: &Request, lab: &str, metrics: &impl Fn() -> ScrapeResult) -> Answer {
     if !matches!(request.method.as_str(), "GET" | "HEAD") {
         return Answer::plain(405, "metrics support only GET");
     }
@@ -116,7 +116,7 @@ struct Lab {
     name: String,
     sampler: Option<Sampler>,
     /// The last response, and its time.
-    told: Option<(Instant, Arc<[u8]>)>,
+    last_response: Option<(Instant, Arc<[u8]>)>,
 }
 
 impl Lab {
@@ -124,19 +124,19 @@ impl Lab {
         Ok(Self {
             sampler: Some(Sampler::open(name)?),
             name: name.to_owned(),
-            told: None,
+            last_response: None,
         })
     }
 
     /// The current response, or a recent one, so that frequent scrapes do not load the nodes.
     fn recent(&mut self) -> miette::Result<Arc<[u8]>> {
-        if let Some((at, text)) = &self.told
+        if let Some((at, text)) = &self.last_response
             && at.elapsed() < RECENT
         {
             return Ok(text.clone());
         }
         let text: Arc<[u8]> = self.metrics()?.into_bytes().into();
-        self.told = Some((Instant::now(), text.clone()));
+        self.last_response = Some((Instant::now(), text.clone()));
         Ok(text)
     }
 

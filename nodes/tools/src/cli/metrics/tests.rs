@@ -62,7 +62,7 @@ fn text(of_sample: Option<&(String, Sample)>) -> String {
 }
 
 #[test]
-fn a_lab_is_told_in_the_text_format() {
+fn a_lab_is_exported_in_the_text_format() {
     let text = text(Some(&sample()));
     for line in [
         "phitwire_lab_up{lab=\"demo\"} 1",
@@ -142,7 +142,7 @@ fn expressions<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
 }
 
 #[test]
-fn the_dashboard_asks_for_nothing_that_is_not_told() {
+fn the_dashboard_queries_only_exported_metrics() {
     let dashboard: Value = serde_json::from_str(DASHBOARD).expect("JSON");
     let told: BTreeSet<String> = of("demo", Some(&sample()))
         .into_iter()

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use miette::miette;
 use phitwire::net::Network;
-use phitwire_nodes::output::complain;
+use phitwire_nodes::output::print_error;
 
 use super::SimArgs;
 use crate::hgrm;
@@ -107,7 +107,7 @@ pub(super) fn check(args: &SimArgs) -> miette::Result<()> {
 }
 
 pub(super) fn write(args: &SimArgs, network: &dyn Network, all: &[Measured]) -> miette::Result<()> {
-    let written = |file: &Path| complain(&format!("written: {}", file.display()));
+    let written = |file: &Path| print_error(&format!("written: {}", file.display()));
     let write = |file: &Path, text: String| {
         whole_file::write(file, text).map_err(|error| cannot_write(file, error))?;
         written(file);

@@ -2,7 +2,7 @@
 
 use phitwire::net::Network;
 use phitwire::sim::direct::Links;
-use phitwire_nodes::output::complain;
+use phitwire_nodes::output::print_error;
 
 /// Bytes per link end, including its share of the router: 6 to 11 KiB were measured on networks of
 /// 4,000 to 40,000 link ends.
@@ -32,7 +32,7 @@ fn warn_of(network: &dyn Network, of_end: u64) {
     let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     if let Some(available) = available(&told).filter(|&available| needed > available) {
         let [needed, available] = [needed, available].map(|bytes| bytes as f64 / 1e9);
-        complain(&format!(
+        print_error(&format!(
             "this network needs about {needed:.1} GB of memory, but only {available:.1} GB are \
              available"
         ));

@@ -12,9 +12,9 @@ use phitwire::nic::{Operation, SpecError, TrafficPattern, TrafficSpec};
 use phitwire::sim::direct::Pattern;
 use phitwire::sim::{Measured, MessageOp, World};
 use phitwire::time::Duration;
-use phitwire_nodes::output::{complain, end_with_reader};
+use phitwire_nodes::output::{end_with_reader, print_error};
 
-use super::{SimArgs, memory, say};
+use super::{SimArgs, memory, print_text};
 use crate::sim::messages::{About, Printed, Row, table};
 use crate::sizes::{Sizes, parse_sizes};
 use crate::trace::live;
@@ -153,7 +153,7 @@ pub(super) fn run(
         wall_seconds: begin.elapsed().as_secs_f64(),
     };
     for violation in &violations {
-        complain(&format!("violation: {violation}"));
+        print_error(&format!("violation: {violation}"));
     }
     let is_clean = violations.is_empty();
     let printed = Printed {
@@ -161,7 +161,7 @@ pub(super) fn run(
         rows,
         violations,
     };
-    say(&match args.json {
+    print_text(&match args.json {
         true => crate::cli::json(&printed)?,
         false => table(&printed),
     })?;

@@ -25,7 +25,7 @@ use phitwire::sim::direct::{
 };
 use phitwire::sim::tap::Tap;
 use phitwire_nodes::nearest::did_you_mean;
-use phitwire_nodes::output::{NOT_READ, complain, end_with_reader, print_if_read};
+use phitwire_nodes::output::{NOT_READ, end_with_reader, print_error, print_if_read};
 
 pub use config::with_config;
 use given::GivenOptions;
@@ -325,14 +325,14 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
         capture::finish(&capture)?;
     }
     files::write(args, network, &all)?;
-    args.record.tell();
+    args.record.print_written();
     for measured in &all {
         let mut late: Vec<_> = measured.reports().flat_map(|r| &r.late_faults).collect();
         late.sort_unstable();
         late.dedup();
         for fault in late {
             let load = measured.load.fraction();
-            complain(&format!(
+            print_error(&format!(
                 "load {load}: `{fault}` starts after the end of the run and had no effect"
             ));
         }
@@ -340,7 +340,7 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     let mut failed = false;
     let reports = all.iter().flat_map(Measured::reports);
     for violation in reports.flat_map(|report| &report.violations) {
-        complain(&format!("violation: {violation}"));
+        print_error(&format!("violation: {violation}"));
         failed = true;
     }
     Ok(if failed {
@@ -391,7 +391,7 @@ fn points(
             let show = |seed, progress| {
                 let text = std::mem::take(&mut above);
                 if people && !text.is_empty() {
-                    read = shown.aside(|| say(&text));
+                    read = shown.aside(|| print_text(&text));
                 }
                 point.show(seed, progress);
             };
@@ -419,7 +419,9 @@ fn points(
                 let mut printed = json::Point::new(&common, &measured);
                 printed.traces = traced.map(|_| traces.clone());
                 printed_points.push(printed);
-            } else if !wanted(shown.aside(|| say(&format!("{}\n", output::line(&measured))))?) {
+            } else if !wanted(
+                shown.aside(|| print_text(&format!("{}\n", output::line(&measured))))?,
+            ) {
                 return Ok(None);
             }
             all.push(measured);
@@ -431,7 +433,7 @@ fn points(
         false => printed(printed_points, number == 1 && !args.load.is_sweep)?,
     };
     // Print after all other work, so that a closed reader interrupts nothing else.
-    say(&rest)?;
+    print_text(&rest)?;
     Ok(Some(all))
 }
 
@@ -456,7 +458,7 @@ fn printed(mut points: Vec<json::Point>, is_one: bool) -> miette::Result<String>
 }
 
 /// Prints to standard output. Returns whether its reader, such as `head`, is still there.
-fn say(text: &str) -> miette::Result<bool> {
+fn print_text(text: &str) -> miette::Result<bool> {
     print_if_read(text)
         .into_diagnostic()
         .wrap_err("cannot write to standard output")

@@ -2,7 +2,7 @@
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use miette::miette;
-use phitwire::catalogue::{ChoiceError, Given, Kind, OptionError, Simulation};
+use phitwire::catalogue::{ChoiceError, Kind, OptionError, OptionValues, Simulation};
 use phitwire::net::Network;
 use phitwire::sim::direct::Simulator;
 use phitwire_nodes::nearest::did_you_mean;
@@ -12,7 +12,7 @@ use crate::machines::machines;
 
 /// The given options of each machine.
 #[derive(Clone, Debug)]
-pub(super) struct OwnOptions(Vec<(Simulation, Given)>);
+pub(super) struct OwnOptions(Vec<(Simulation, OptionValues)>);
 
 pub(super) fn simulations() -> impl Iterator<Item = Simulation> {
     let machines = machines().machines().iter();

@@ -8,7 +8,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::faults::MENU;
 use super::rows::{self, Sort};
-use super::worker::{Look, News, Order};
+use super::worker::{LabUpdate, News, Order};
 use crate::watch::{LabEvent, NodeSample, Sample};
 
 /// Maximum number of events kept.
@@ -96,7 +96,7 @@ pub struct App {
     /// The lab's network in one line.
     pub summary: String,
     /// The latest sample of the lab.
-    pub look: Option<Look>,
+    pub look: Option<LabUpdate>,
     /// The previous sample of the lab.
     pub before: Option<Arc<Sample>>,
     /// Events, the latest last.
@@ -155,9 +155,9 @@ impl App {
     }
 
     /// Processes news from the worker thread.
-    pub fn hear(&mut self, news: News) {
+    pub fn handle_news(&mut self, news: News) {
         match news {
-            News::Look(look) => self.take_in(*look),
+            News::LabUpdate(look) => self.take_in(*look),
             News::Done { text, done } => self.message = Some((text, done)),
             News::Gone => self.is_gone = true,
             News::Another(summary) => {
@@ -166,7 +166,7 @@ impl App {
         }
     }
 
-    fn take_in(&mut self, look: Look) {
+    fn take_in(&mut self, look: LabUpdate) {
         self.is_gone = false;
         for event in &look.events {
             self.events.push_back(event.clone());

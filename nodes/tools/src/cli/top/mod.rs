@@ -35,7 +35,7 @@ use ratatui::crossterm::event::{self, Event};
 pub(super) use self::plain::Snapshot;
 
 use self::app::{Action, App};
-use self::worker::{Look, Task, Worker};
+use self::worker::{LabUpdate, Task, Worker};
 use super::by_signal::ended;
 use super::{json, print};
 use crate::watch::{Rates, Sampler, events};
@@ -109,7 +109,7 @@ fn watch(
         }
         loop {
             match worker.news.try_recv() {
-                Ok(news) => app.hear(news),
+                Ok(news) => app.handle_news(news),
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => {
                     return Err(miette!("the sampling thread has ended"));
@@ -150,7 +150,7 @@ fn once(args: &TopArgs, interval: Duration) -> miette::Result<ExitCode> {
     let before = sampler.sample();
     sleep(interval);
     let sample = sampler.sample();
-    let look = Look {
+    let look = LabUpdate {
         rates: Rates::between(sampler.network(), &before, &sample),
         events: events(&before, &sample),
         sample: Arc::new(sample),

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::rows::{self, Sort, short, span};
-use super::worker::Look;
+use super::worker::LabUpdate;
 use crate::watch::{LabEvent, Rates, Sample};
 
 /// The version of the JSON.
@@ -31,7 +31,7 @@ pub struct Snapshot<'a> {
 }
 
 impl<'a> Snapshot<'a> {
-    pub fn new(lab: &'a str, network: &'a str, look: &'a Look) -> Self {
+    pub fn new(lab: &'a str, network: &'a str, look: &'a LabUpdate) -> Self {
         Self {
             version: VERSION,
             lab,
@@ -44,7 +44,7 @@ impl<'a> Snapshot<'a> {
 }
 
 /// The sample as text: totals, links in trouble, silent nodes, NICs with traffic.
-pub fn text(lab: &str, network: &str, look: &Look) -> String {
+pub fn text(lab: &str, network: &str, look: &LabUpdate) -> String {
     let mut text = format!("lab {lab}: {network}\n");
     text += &format!("{}\n\n", rows::totals(&look.sample, &look.rates));
     text += &links(look);
@@ -66,7 +66,7 @@ pub fn text(lab: &str, network: &str, look: &Look) -> String {
     harmless(&text)
 }
 
-fn links(look: &Look) -> String {
+fn links(look: &LabUpdate) -> String {
     let mut table = TextTable::new(&[
         "link", "ends", "state", "lanes", "frames/s", "use", "resent/s", "bad/s", "resent",
         "problem",
@@ -89,7 +89,7 @@ fn links(look: &Look) -> String {
     table.render()
 }
 
-fn traffic(look: &Look) -> String {
+fn traffic(look: &LabUpdate) -> String {
     let nics = look.sample.nodes.iter().zip(&look.rates.nodes);
     let nics = nics.filter(|(node, _)| node.kind == NodeKind::Nic);
     let running: Vec<_> = nics

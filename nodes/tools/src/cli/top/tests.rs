@@ -16,7 +16,7 @@ use super::detail::distribution;
 use super::draw::{bar, draw};
 use super::plain;
 use super::rows::{self, LinkRow, Sort, Trouble};
-use super::worker::{Look, News};
+use super::worker::{LabUpdate, News};
 use crate::watch::tests::lab;
 use crate::watch::{NodeSample, Rates, Sample, events};
 
@@ -26,7 +26,7 @@ fn app(samples: &[Sample]) -> App {
     let mut app = App::new("demo".to_owned(), network.summary());
     let mut before = &samples[0];
     for sample in samples {
-        app.hear(News::Look(Box::new(Look {
+        app.handle_news(News::LabUpdate(Box::new(LabUpdate {
             rates: Rates::between(&*network, before, sample),
             events: events(before, sample),
             sample: Arc::new(sample.clone()),
@@ -146,7 +146,7 @@ fn links_in_trouble_come_first_and_fit_into_80_columns() {
 }
 
 #[test]
-fn links_of_a_node_that_does_not_answer_are_told_from_those_that_are_down() {
+fn links_of_a_silent_node_are_distinguished_from_those_that_are_down() {
     let (network, before) = lab();
     let (a, b) = network.ends(0);
     let [a, b] = [a, b].map(|end| (network.node_name(end.node).into_owned(), end.port));
@@ -197,7 +197,7 @@ fn names_of_links_are_whole_at_any_width() {
 }
 
 #[test]
-fn a_wide_screen_also_says_what_is_wrong() {
+fn a_wide_screen_also_shows_reasons() {
     let screen = screen(&app(&troubled()), 200, 50);
     shows(
         &screen,
@@ -206,7 +206,7 @@ fn a_wide_screen_also_says_what_is_wrong() {
 }
 
 #[test]
-fn what_is_picked_has_a_page() {
+fn picked_rows_have_a_page() {
     let mut app = app(&troubled());
     press(&mut app, &[KeyCode::Down, KeyCode::Enter]);
     assert_eq!(app.page().view, View::Link(5));
@@ -240,7 +240,7 @@ fn what_is_picked_has_a_page() {
 }
 
 #[test]
-fn the_stages_of_a_router_are_asked_for_while_they_are_looked_at_and_shown() {
+fn pipeline_stages_are_sampled_only_while_shown() {
     let [before, mut after] = troubled();
     let stage = |held, stalls| PipelineReport {
         stages: vec![Stage {
@@ -344,7 +344,7 @@ fn a_filter_leaves_rows_with_its_words_and_keeps_something_selected() {
 }
 
 #[test]
-fn what_is_selected_stays_so_wherever_it_moves() {
+fn the_selection_follows_its_row() {
     let mut app = app(&troubled());
     press(&mut app, &[KeyCode::Down]);
     assert_eq!(app.page().selected.as_deref(), Some("5"));
@@ -372,11 +372,11 @@ fn no_screen_is_too_small_and_no_key_is_wrong() {
 }
 
 #[test]
-fn a_lab_that_has_gone_is_told_and_another_one_is_looked_at() {
+fn a_stopped_lab_is_reported_and_its_successor_is_sampled() {
     let mut app = app(&troubled());
-    app.hear(News::Gone);
+    app.handle_news(News::Gone);
     shows(&screen(&app, 80, 24), &["DOWN"]);
-    app.hear(News::Another("a new one".into()));
+    app.handle_news(News::Another("a new one".into()));
     shows(&screen(&app, 80, 24), &["a new one", "querying the lab"]);
 }
 
@@ -427,7 +427,7 @@ fn an_impaired_link_is_marked_on_the_screen_and_in_text() {
     for (sample, marks) in [(&before, 0), (&after, 1)] {
         let app = app(&[before.clone(), sample.clone()]);
         assert_eq!(mark(&screen(&app, 120, 30)), marks);
-        let look = Look {
+        let look = LabUpdate {
             rates: Rates::between(&*network, &before, sample),
             events: Vec::new(),
             sample: Arc::new(sample.clone()),

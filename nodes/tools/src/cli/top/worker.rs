@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use miette::{IntoDiagnostic, WrapErr};
 use phitwire_nodes::control::Request;
 
-use crate::watch::{Chronicle, LabEvent, Rates, Sample, Sampler};
+use crate::watch::{EventDetector, LabEvent, Rates, Sample, Sampler};
 
 /// A sample of the lab, and the changes since the previous one.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct LabUpdate {
     pub sample: Arc<Sample>,
     /// Rates since the previous sample.
     pub rates: Rates,
@@ -38,7 +38,7 @@ pub struct Order {
 
 #[derive(Debug)]
 pub enum News {
-    Look(Box<Look>),
+    LabUpdate(Box<LabUpdate>),
     /// The result of a command.
     Done {
         text: String,
@@ -94,19 +94,19 @@ fn work(
     news: &Sender<News>,
 ) {
     let mut before: Option<Arc<Sample>> = None;
-    let mut chronicle = Chronicle::default();
+    let mut detector = EventDetector::default();
     let (mut was_there, mut pipelines) = (true, false);
     loop {
         let next = Instant::now() + interval;
         let told = if sampler.is_there() {
             sampler.ask_for_pipelines(pipelines);
             let sample = Arc::new(sampler.sample());
-            let look = look(&sampler, &mut chronicle, before.as_deref(), &sample);
+            let look = look(&sampler, &mut detector, before.as_deref(), &sample);
             before = Some(sample);
             was_there = true;
-            news.send(News::Look(Box::new(look)))
+            news.send(News::LabUpdate(Box::new(look)))
         } else if let Ok(another) = Sampler::open(lab) {
-            (sampler, before, chronicle) = (another, None, Chronicle::default());
+            (sampler, before, detector) = (another, None, EventDetector::default());
             was_there = true;
             news.send(News::Another(sampler.network().summary()))
         } else if std::mem::take(&mut was_there) {
@@ -138,14 +138,14 @@ fn work(
 
 fn look(
     sampler: &Sampler,
-    chronicle: &mut Chronicle,
+    detector: &mut EventDetector,
     before: Option<&Sample>,
     sample: &Arc<Sample>,
-) -> Look {
+) -> LabUpdate {
     let earlier = before.unwrap_or(sample);
-    Look {
+    LabUpdate {
         rates: Rates::between(sampler.network(), earlier, sample),
-        events: chronicle.tell(earlier, sample),
+        events: detector.detect(earlier, sample),
         sample: sample.clone(),
     }
 }

@@ -22,7 +22,7 @@ fn of_machine(all: &[Sample]) -> Vec<Mode> {
 }
 
 #[test]
-fn what_bounds_share_names_them() {
+fn bounds_are_named_by_their_common_part() {
     assert_eq!(common(&["steady, one", "steady, other"]), "(steady)");
     assert_eq!(common(&["steady, one"]), "(steady, one)");
     assert_eq!(common(&["steady, one", "steadier, one"]), "");

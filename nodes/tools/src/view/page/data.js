@@ -129,7 +129,7 @@ function losses(far, near, way) {
 }
 
 /// The state of the network at a moment, compared with that some time before.
-class Look {
+class Snapshot {
   constructor(network) { this.network = network; this.moment = 0; this.reset(); }
   /// Drops everything kept about moments.
   reset() {

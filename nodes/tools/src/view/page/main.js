@@ -21,7 +21,7 @@ function begin(header, actions, secret) {
   const network = new Network(header), live = config.mode === "live";
   document.getElementById("title").textContent = header.name;
   document.getElementById("summary").textContent = header.summary;
-  const look = new Look(network), time = new TimeLine(network, live);
+  const look = new Snapshot(network), time = new TimeLine(network, live);
   const choose = chosen => { state.chosen = chosen; state.tab = "detail"; dirty(); };
   const picture = new Picture(network, choose), links = new LinkList(network, choose), nodes = new NodeList(network, choose);
   const events = new EventList(network, (number, event) => { time.go(number); if (event.link !== undefined) state.chosen = { link: event.link }; else if (event.node) state.chosen = { node: network.byName.get(event.node) }; dirty(); });
@@ -153,7 +153,7 @@ function takeLines(text) {
 /// The moment at which a recording opens: the first with trouble, otherwise the busiest. Of a long recording only some
 /// moments are examined, then those before the first with trouble.
 function telling(network) {
-  const look = new Look(network), last = network.moments.length - 1, step = Math.max(1, Math.ceil(last / 60)), isSim = network.header.source === "sim";
+  const look = new Snapshot(network), last = network.moments.length - 1, step = Math.max(1, Math.ceil(last / 60)), isSim = network.header.source === "sim";
   const isWrong = ({ level }) => level !== "good" && (isSim || level !== "again");
   const judge = number => { look.go(number); let carried = 0, wrong = false; for (let link = 0; link < network.links.length; link++) { const found = look.link(link); carried += found.rate; wrong ||= isWrong(found); } return { carried, wrong }; };
   let busiest = 0, most = -1;

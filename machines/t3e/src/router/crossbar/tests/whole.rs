@@ -87,7 +87,7 @@ fn drawn(rng: &mut Rng, port: usize) -> (usize, Vec<u64>) {
 
 /// Without contention, the grain does not affect where and how packets leave.
 #[test]
-fn every_grain_takes_the_same_ways() {
+fn every_grain_takes_the_same_paths() {
     let mut crossbars = grains();
     let mut benches = [(); 3].map(|()| Bench::default());
     let mut rng = Rng::new(3, 0);

@@ -39,7 +39,7 @@ const ANY_JOB: u64 = 0x7068_6974_7769_7265;
 
 /// Door and job that a program attaches to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct AttachTarget {
     /// Path of the door, the socket of a NIC.
     pub door: PathBuf,
     /// The number that the programs of the job share.
@@ -50,7 +50,7 @@ pub struct Place {
     pub receives: usize,
 }
 
-impl Place {
+impl AttachTarget {
     /// Reads the environment: `PHITWIRE_DOOR`, a socket; otherwise `PHITWIRE_LAB`, a lab over whose
     /// NICs the job's programs are distributed by rank.
     ///
@@ -78,7 +78,7 @@ impl Place {
 
     /// The place for one more endpoint of a program that has `others`: after the first ones, each
     /// has few receives.
-    pub fn beside(&self, others: usize) -> Self {
+    pub fn for_another_endpoint(&self, others: usize) -> Self {
         let receives = match others < FIRST_ENDPOINTS {
             true => self.receives,
             false => LATER_RECEIVES,
@@ -136,7 +136,7 @@ fn door_of(
             false => Err(format!(
                 "the door {} does not exist: check PHITWIRE_DOOR, and whether the lab is up{}",
                 door.display(),
-                doors::beside(&door)
+                doors::note_of_others(&door)
             )),
         };
     }
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_source_names_its_door_and_is_no_peer() {
-        let at = |door: &str| Place {
+        let at = |door: &str| AttachTarget {
             door: door.into(),
             job: 1,
             reach: true,
@@ -230,16 +230,16 @@ mod tests {
 
     #[test]
     fn many_endpoints_of_a_program_share_a_nic() {
-        let place = Place {
+        let place = AttachTarget {
             door: "/lab/nic0.door".into(),
             job: 1,
             reach: true,
             receives: RECEIVES,
         };
         // OpenSHMEM's contexts are endpoints. One without a receive would get no answers.
-        let all = (0..34).map(|others| place.beside(others).receives);
+        let all = (0..34).map(|others| place.for_another_endpoint(others).receives);
         assert_eq!(all.sum::<usize>(), NIC_RECEIVES);
-        assert_eq!(place.beside(1).receives, RECEIVES);
+        assert_eq!(place.for_another_endpoint(1).receives, RECEIVES);
     }
 
     #[test]

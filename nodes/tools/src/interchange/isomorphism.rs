@@ -158,7 +158,7 @@ impl Search<'_> {
 /// Matches two graphs with equal numbers of routers and of NICs. Returns, for every router and
 /// every NIC of `network`, its index in `file`; `None` if the graphs are not isomorphic, or the
 /// search was given up.
-pub(super) fn alike(file: &Graph, network: &Graph) -> Option<[Vec<usize>; 2]> {
+pub(super) fn isomorphism(file: &Graph, network: &Graph) -> Option<[Vec<usize>; 2]> {
     if file.routers.len() + file.nics.len() > MOST_NODES {
         return None;
     }

@@ -23,7 +23,7 @@ impl Numbers {
 
 /// Locations of nodes.
 #[derive(Debug)]
-pub struct Places {
+pub struct Placement {
     pub partitions: usize,
     /// Partition and number there of each chip.
     pub chips: Vec<(u32, u32)>,
@@ -34,7 +34,7 @@ pub struct Places {
     pub nics: usize,
 }
 
-impl Places {
+impl Placement {
     /// Number of the terminal at a port of a NIC.
     pub(crate) fn terminal(&self, nic: u32, port: u8) -> usize {
         usize::from(port) * self.nics + nic as usize

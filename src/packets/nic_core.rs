@@ -2,7 +2,7 @@
 
 use super::counters::{Count, NicCounting};
 use super::nic::TransferNicConfig;
-use super::outstanding::{Asker, Outstanding, Pending};
+use super::outstanding::{Outstanding, Pending, RequestOrigin};
 use super::port::Port;
 use super::responder::Responder;
 use super::transfer::{Kind, Transfer};
@@ -15,7 +15,7 @@ use crate::nic::{Issuer, Message, RunRequest};
 use crate::time::{Duration, Time};
 
 #[derive(Debug)]
-pub(super) struct Side<E: TransferEnd> {
+pub(super) struct NicCore<E: TransferEnd> {
     pub(crate) counters: E::Counters,
     pub(crate) config: TransferNicConfig<()>,
     pub(crate) now: Time,
@@ -26,7 +26,7 @@ pub(super) struct Side<E: TransferEnd> {
     pub(crate) ordered: bool,
 }
 
-impl<E: TransferEnd> Side<E> {
+impl<E: TransferEnd> NicCore<E> {
     /// Number of replies inside the NIC. Zero if requests share their queues: such queues are
     /// reported as outside the NIC, because requests already count as outstanding.
     pub(super) fn inside(&self) -> u64 {
@@ -136,7 +136,7 @@ impl<E: TransferEnd> Side<E> {
 
     /// Posts a request for which there is room. Returns its name, or `None` if none is free.
     #[inline]
-    pub(super) fn ask(&mut self, mut asked: Transfer, asker: Asker) -> Option<u64> {
+    pub(super) fn ask(&mut self, mut asked: Transfer, origin: RequestOrigin) -> Option<u64> {
         let Transfer {
             kind, address, len, ..
         } = asked;
@@ -144,7 +144,7 @@ impl<E: TransferEnd> Side<E> {
         asked.from = self.config.number;
         asked.name = self.outstanding.begin(Pending {
             posted: self.now,
-            asker,
+            origin,
             kind,
             address,
             answer_bytes: kind.answer_bytes(len),
@@ -177,12 +177,12 @@ impl<E: TransferEnd> Side<E> {
         Some(request)
     }
 
-    /// See [`Node::stood_still`](crate::node::Node::stood_still).
-    pub(super) fn stood_still(&mut self, now: Time, span: Duration) {
+    /// See [`Node::handle_suspension`](crate::node::Node::handle_suspension).
+    pub(super) fn handle_suspension(&mut self, now: Time, span: Duration) {
         for port in &mut self.ports {
-            port.link.stood_still(now, span);
+            port.link.handle_suspension(now, span);
         }
-        self.outstanding.stood_still(now, span);
+        self.outstanding.handle_suspension(now, span);
     }
 
     /// The next request that timed out.
@@ -194,13 +194,13 @@ impl<E: TransferEnd> Side<E> {
     }
 }
 
-impl<E: TransferEnd> Issuer for Side<E> {
+impl<E: TransferEnd> Issuer for NicCore<E> {
     #[inline]
     fn can_go(&self, address: u64) -> bool {
         self.port_of(address).request_can_go(Kind::Get, 0)
     }
 
-    fn has_other_ways(&self) -> bool {
+    fn has_alternative_paths(&self) -> bool {
         let can_go = |port: &Port<E>| port.request_can_go(Kind::Get, 0);
         self.ports.len() > 1 && self.ports.iter().any(can_go)
     }
@@ -221,6 +221,6 @@ impl<E: TransferEnd> Issuer for Side<E> {
         asked.data[..data.len()].copy_from_slice(data);
         asked.len = len;
         asked.ordered = self.ordered;
-        self.ask(asked, Asker::Run(request)).is_some()
+        self.ask(asked, RequestOrigin::Run(request)).is_some()
     }
 }

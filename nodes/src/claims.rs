@@ -17,7 +17,7 @@ use crate::control::server::ClientId;
 use crate::control::{Code, Holder, Refusal, RunKind};
 
 #[derive(Debug, Default)]
-pub(crate) struct Holding {
+pub(crate) struct Claims {
     now: Option<(ClientId, Holder)>,
     /// The holder that disconnected before its run was over, and that run.
     gone: Option<(Holder, RunKind, u64)>,
@@ -27,23 +27,23 @@ pub(crate) struct Holding {
 
 /// Progress of the latest run of one kind.
 #[derive(Clone, Copy, Debug)]
-struct Course {
+struct RunProgress {
     kind: RunKind,
     run: u64,
     phase: RunPhase,
 }
 
 /// The latest traffic run and the latest collective run of `device`.
-fn latest(device: &dyn Device) -> [Option<Course>; 2] {
+fn latest(device: &dyn Device) -> [Option<RunProgress>; 2] {
     let traffic = device.traffic().and_then(|traffic| traffic.report(None));
     let collective = device.collectives().and_then(|runs| runs.report());
     [
-        traffic.map(|report| Course {
+        traffic.map(|report| RunProgress {
             kind: RunKind::Traffic,
             run: report.run,
             phase: report.phase,
         }),
-        collective.map(|report| Course {
+        collective.map(|report| RunProgress {
             kind: RunKind::Collective,
             run: report.run.into(),
             phase: report.phase,
@@ -52,9 +52,9 @@ fn latest(device: &dyn Device) -> [Option<Course>; 2] {
 }
 
 /// The unfinished runs at `device`.
-fn going_on(device: &dyn Device) -> impl Iterator<Item = Course> + use<> {
+fn going_on(device: &dyn Device) -> impl Iterator<Item = RunProgress> + use<> {
     let both = latest(device).into_iter().flatten();
-    both.filter(|course| course.phase != RunPhase::Done)
+    both.filter(|progress| progress.phase != RunPhase::Done)
 }
 
 /// Adds the code for an unknown run to the refusal, if the node is a NIC.
@@ -65,7 +65,7 @@ pub(crate) fn unknown_run(kind: Kind, refusal: Refusal) -> Refusal {
     }
 }
 
-impl Holding {
+impl Claims {
     /// Claims `device` for `holder`, connected as `client`.
     pub(crate) fn claim(
         &mut self,
@@ -78,20 +78,20 @@ impl Holding {
         let latest = traffic.report(None).map_or(0, |report| report.run);
         self.may_start(client)?;
         if self.now.is_none()
-            && let Some(course) = going_on(device).next()
+            && let Some(progress) = going_on(device).next()
         {
-            return Err(self.busy(course));
+            return Err(self.busy(progress));
         }
         self.now = Some((client, holder));
         Ok(json!({ "latest_run": latest }))
     }
 
-    fn busy(&self, course: Course) -> Refusal {
-        let (kind, run) = (course.kind, course.run);
+    fn busy(&self, progress: RunProgress) -> Refusal {
+        let (kind, run) = (progress.kind, progress.run);
         let gone = self.gone.as_ref();
         let gone = gone.filter(|(_, what, of)| (*what, *of) == (kind, run));
         let holder = gone.map(|(holder, _, _)| holder.clone());
-        let ending = holder.is_some() || course.phase == RunPhase::Draining;
+        let ending = holder.is_some() || progress.phase == RunPhase::Draining;
         let whose = holder.as_ref().map_or_else(
             || "which no client holds".to_owned(),
             |holder| format!("whose holder {holder} has disconnected"),
@@ -169,7 +169,7 @@ impl Holding {
         let Some((_, holder)) = self.now.take_if(|(keeper, _)| *keeper == client) else {
             return;
         };
-        for Course { kind, run, .. } in going_on(device) {
+        for RunProgress { kind, run, .. } in going_on(device) {
             tracing::warn!(run, %kind, %holder,
                 "the holder disconnected during its run, which now ends");
             self.gone = Some((holder.clone(), kind, run));

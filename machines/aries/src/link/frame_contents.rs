@@ -6,31 +6,31 @@ use phitwire_framing::carrier::frame::Frame;
 
 use super::config::LcbRegisters;
 use super::scrambler::Scrambler;
-use phitwire::link::Glance;
+use phitwire::link::FrameContents;
 
 /// Lists the data sets in a frame whose control sets carry full-width numbers, as over real wires.
 /// Assumes the registers' default scrambler seeds.
-pub(crate) fn glance(frame: &Frame<'_>) -> Option<Glance> {
+pub(crate) fn frame_contents(frame: &Frame<'_>) -> Option<FrameContents> {
     let frame = SetFrame::of(frame).ok()?;
     let seeds = LcbRegisters::default().scrambler_seeds;
     let scrambler = Scrambler::new(seeds, frame.header().lanes);
-    let mut glance = Glance::default();
+    let mut frame_contents = FrameContents::default();
     let mut next = None;
     for mut set in frame.iter() {
         scrambler.apply(&mut set);
         let parsed = Set::parse(&set);
         if let Ok(Set::Control(control)) = parsed {
             let number = u64::from(control.next);
-            glance.units.push(number..number);
+            frame_contents.units.push(number..number);
             next = Some(number);
             continue;
         }
-        glance.carries = true;
+        frame_contents.carries = true;
         if let Some(number) = &mut next {
             // Count damaged sets too: they were sent.
-            glance.units.push(*number..*number + 1);
+            frame_contents.units.push(*number..*number + 1);
             *number += 1;
         }
     }
-    Some(glance)
+    Some(frame_contents)
 }

@@ -8,7 +8,7 @@ use crate::kit::bits;
 
 /// Future arrivals at the link ends of a partition, sorted by slot and window.
 #[derive(Debug)]
-pub(crate) struct Coming<L: Lanes> {
+pub(crate) struct InFlight<L: Lanes> {
     arrivals: Vec<Entry<L>>,
     phits: Vec<L::Phit>,
 }
@@ -22,7 +22,7 @@ struct Entry<L: Lanes> {
     from: usize,
 }
 
-impl<L: Lanes> Coming<L> {
+impl<L: Lanes> InFlight<L> {
     pub(crate) const fn new() -> Self {
         Self {
             arrivals: Vec::new(),

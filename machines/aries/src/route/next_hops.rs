@@ -5,7 +5,7 @@ use phitwire_framing::aries::flit::Head;
 use super::registers::{PORTS, PortKind, PortMask};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Way {
+pub struct NextHop {
     /// The output port, below [`PORTS`].
     pub port: u8,
     /// The class of the virtual channel at that port, 0 to 3. Responses use the virtual channel
@@ -17,7 +17,7 @@ pub struct Way {
 
 /// Paths that differ only in the port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WaySet {
+pub struct NextHopSet {
     pub ports: PortMask,
     pub class: u8,
     pub non_minimal: bool,
@@ -25,15 +25,15 @@ pub struct WaySet {
 
 /// Every path that a packet could take: see [`Routes::ways`](super::decision::Routes::ways).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ways {
-    sets: [WaySet; MAX_SETS],
+pub struct NextHops {
+    sets: [NextHopSet; MAX_SETS],
     len: u8,
 }
 
 /// Minimal paths, non-minimal paths and paths from the root.
 const MAX_SETS: usize = 3;
 
-impl Ways {
+impl NextHops {
     pub(super) fn add(&mut self, ports: PortMask, class: u8, non_minimal: bool) {
         if ports == 0 {
             return;
@@ -43,7 +43,7 @@ impl Ways {
             "at most three sets of ports"
         );
         if let Some(set) = self.sets.get_mut(usize::from(self.len)) {
-            *set = WaySet {
+            *set = NextHopSet {
                 ports,
                 class,
                 non_minimal,
@@ -53,7 +53,7 @@ impl Ways {
     }
 
     /// The paths, by class and kind; no set is empty.
-    pub fn sets(&self) -> &[WaySet] {
+    pub fn sets(&self) -> &[NextHopSet] {
         &self.sets[..usize::from(self.len)]
     }
 
@@ -61,11 +61,11 @@ impl Ways {
         self.len == 0
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = Way> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = NextHop> + '_ {
         self.sets().iter().flat_map(|set| {
             (0..PORTS as u8)
                 .filter(|port| set.ports >> port & 1 != 0)
-                .map(|port| Way {
+                .map(|port| NextHop {
                     port,
                     class: set.class,
                     non_minimal: set.non_minimal,
@@ -76,7 +76,7 @@ impl Ways {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    pub way: Way,
+    pub way: NextHop,
     /// The reason for the kind of path: chosen by load, or because the preferred kind had no live
     /// port.
     pub kind: Choice,

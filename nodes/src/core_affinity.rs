@@ -36,14 +36,14 @@ const SETTLED: Duration = Duration::from_secs(2);
 
 /// Position of a node in a network order that keeps neighbours close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct NetworkPosition {
     /// Number of nodes before this one.
     pub before: usize,
     /// Number of nodes in the network.
     pub nodes: usize,
 }
 
-impl Place {
+impl NetworkPosition {
     /// Position of node `name`. Routers are in the order of their numbers, which are consecutive in
     /// a group, cabinet or plane; NICs follow the router of their first link. `None` if the network
     /// has no such node.
@@ -83,21 +83,21 @@ impl Place {
 
 /// The core affinity of the calling thread: any core, or its home core.
 #[derive(Debug)]
-pub struct Home {
+pub struct CoreAffinity {
     anywhere: CpuSet,
     own: CpuSet,
     /// The kernel's record of how long the thread ran and waited for a core.
     schedstat: File,
     looked: Time,
     /// Contents of `schedstat` at the time `looked`.
-    told: Shares,
-    stay: Stay,
+    recorded: Shares,
+    policy: AffinityPolicy,
 }
 
-impl Home {
+impl CoreAffinity {
     /// Moves the calling thread to the home core for `place`. `None` if there is only one core, or
     /// the kernel does not report the load.
-    pub fn of(place: Place, now: Time) -> Option<Self> {
+    pub fn of(place: NetworkPosition, now: Time) -> Option<Self> {
         let this = Pid::from_raw(0);
         let anywhere = sched_getaffinity(this).ok()?;
         let is_allowed = |&core: &usize| anywhere.is_set(core) == Ok(true);
@@ -112,10 +112,10 @@ impl Home {
             own,
             schedstat: File::open("/proc/thread-self/schedstat").ok()?,
             looked: now,
-            told: Shares::default(),
-            stay: Stay::new(now),
+            recorded: Shares::default(),
+            policy: AffinityPolicy::new(now),
         };
-        home.told = home.shares()?;
+        home.recorded = home.shares()?;
         home.go(true);
         Some(home)
     }
@@ -129,9 +129,9 @@ impl Home {
         let Some(told) = self.shares() else {
             return;
         };
-        let since = told.since(self.told);
-        (self.looked, self.told) = (now, told);
-        if let Some(home) = self.stay.moves(now, since, span) {
+        let since = told.since(self.recorded);
+        (self.looked, self.recorded) = (now, told);
+        if let Some(home) = self.policy.moves(now, since, span) {
             self.go(home);
         }
     }
@@ -198,7 +198,7 @@ impl Shares {
 
 /// Decides when to leave home and when to return.
 #[derive(Clone, Copy, Debug)]
-struct Stay {
+struct AffinityPolicy {
     is_home: bool,
     /// Time of the last move.
     since: Time,
@@ -208,7 +208,7 @@ struct Stay {
     is_kept: bool,
 }
 
-impl Stay {
+impl AffinityPolicy {
     fn new(now: Time) -> Self {
         Self {
             is_home: true,
@@ -255,11 +255,11 @@ mod tests {
 
     #[test]
     fn cores_have_as_many_nodes_each_in_a_row() {
-        let core = |before| Place { before, nodes: 8 }.core(&[1, 4, 5]);
+        let core = |before| NetworkPosition { before, nodes: 8 }.core(&[1, 4, 5]);
         let chosen: Vec<_> = (0..8).map(|before| core(before).expect("one")).collect();
         assert_eq!(chosen, [1, 1, 1, 4, 4, 4, 5, 5]);
         assert_eq!(
-            Place {
+            NetworkPosition {
                 before: 8,
                 nodes: 8
             }
@@ -274,7 +274,7 @@ mod tests {
         let network = CATALOGUE
             .read("aries-3x4.toml", text)
             .expect("a valid description");
-        let before = |name: &str| Place::of(&*network, name).map(|place| place.before);
+        let before = |name: &str| NetworkPosition::of(&*network, name).map(|place| place.before);
         for (router, nic) in [
             ("g0-c0s0", "nic0"),
             ("g1-c0s0", "nic4"),
@@ -301,60 +301,64 @@ mod tests {
     }
 
     #[test]
-    fn who_is_busy_leaves_and_comes_back_when_it_has_less_to_do() {
-        let mut stay = Stay::new(at(0));
+    fn a_busy_process_leaves_its_core_until_it_has_less_to_do() {
+        let mut policy = AffinityPolicy::new(at(0));
         assert_eq!(
-            stay.moves(at(3_000), shares(100, 0, 1), SPAN),
+            policy.moves(at(3_000), shares(100, 0, 1), SPAN),
             None,
             "no thread waits"
         );
-        assert_eq!(stay.moves(at(3_000), shares(20, 35, 1_000), SPAN), None);
+        assert_eq!(policy.moves(at(3_000), shares(20, 35, 1_000), SPAN), None);
         assert_eq!(
-            stay.moves(at(3_100), shares(20, 36, 1_000), SPAN),
+            policy.moves(at(3_100), shares(20, 36, 1_000), SPAN),
             Some(false)
         );
         assert_eq!(
-            stay.moves(at(3_299), Shares::default(), SPAN),
+            policy.moves(at(3_299), Shares::default(), SPAN),
             None,
             "just left"
         );
-        assert_eq!(stay.moves(at(3_300), shares(50, 0, 10), SPAN), None, "busy");
-        assert_eq!(stay.moves(at(3_400), shares(49, 0, 10), SPAN), Some(true));
+        assert_eq!(
+            policy.moves(at(3_300), shares(50, 0, 10), SPAN),
+            None,
+            "busy"
+        );
+        assert_eq!(policy.moves(at(3_400), shares(49, 0, 10), SPAN), Some(true));
     }
 
     #[test]
-    fn who_rests_comes_back_at_once_unless_the_core_was_kept() {
+    fn an_idle_process_returns_at_once_unless_the_core_was_occupied() {
         for (waited, times, comes) in [(100, 1_000, true), (100, 100, false)] {
-            let mut stay = Stay::new(at(0));
+            let mut policy = AffinityPolicy::new(at(0));
             let crowded = shares(0, waited, times);
-            assert_eq!(stay.moves(at(100), crowded, SPAN), Some(false));
-            assert_eq!(stay.moves(at(299), Shares::default(), SPAN), None);
+            assert_eq!(policy.moves(at(100), crowded, SPAN), Some(false));
+            assert_eq!(policy.moves(at(299), Shares::default(), SPAN), None);
             assert_eq!(
-                stay.moves(at(300), shares(5, 0, 1), SPAN),
+                policy.moves(at(300), shares(5, 0, 1), SPAN),
                 None,
                 "twice as long"
             );
-            let at_rest = stay.moves(at(300), shares(4, 0, 1), SPAN);
+            let at_rest = policy.moves(at(300), shares(4, 0, 1), SPAN);
             assert_eq!(at_rest, comes.then_some(true));
         }
     }
 
     #[test]
-    fn who_waits_seldom_and_long_leaves_too() {
+    fn a_process_with_rare_long_waits_leaves_too() {
         let is_crowded = |waited, times| shares(1, waited, times).is_crowded(SPAN);
         assert!(is_crowded(13, 25) && !is_crowded(13, 26), "500 us each");
         assert!(!is_crowded(12, 4), "more than one eighth of the time");
     }
 
     #[test]
-    fn who_finds_somebody_there_again_and_again_stays_away_for_longer() {
-        let (mut ms, mut stay, mut away) = (0, Stay::new(at(0)), Vec::new());
+    fn repeated_contention_lengthens_the_time_away() {
+        let (mut ms, mut policy, mut away) = (0, AffinityPolicy::new(at(0)), Vec::new());
         let (kept, idle) = (shares(0, 100, 50), Shares::default());
         for _ in 0..8 {
             ms += 100;
-            assert_eq!(stay.moves(at(ms), kept, SPAN), Some(false));
+            assert_eq!(policy.moves(at(ms), kept, SPAN), Some(false));
             let left = ms;
-            while stay.moves(at(ms), idle, SPAN).is_none() {
+            while policy.moves(at(ms), idle, SPAN).is_none() {
                 ms += 20;
             }
             away.push(Duration::from_millis(ms - left));
@@ -363,9 +367,9 @@ mod tests {
         assert_eq!(away[7], LONGEST_AWAY);
         assert!(away.is_sorted());
         ms += SETTLED.as_millis() as u64;
-        assert_eq!(stay.moves(at(ms), kept, SPAN), Some(false));
+        assert_eq!(policy.moves(at(ms), kept, SPAN), Some(false));
         ms += AWAY.as_millis() as u64;
-        assert_eq!(stay.moves(at(ms), idle, SPAN), Some(true));
+        assert_eq!(policy.moves(at(ms), idle, SPAN), Some(true));
     }
 
     #[test]
@@ -373,14 +377,14 @@ mod tests {
         let this = Pid::from_raw(0);
         let before = sched_getaffinity(this).expect("every thread has an affinity");
         let clock = clock::Clock::new();
-        let place = Place {
+        let place = NetworkPosition {
             before: 1,
             nodes: 2,
         };
-        let Some(mut home) = Home::of(place, clock.now()) else {
+        let Some(mut home) = CoreAffinity::of(place, clock.now()) else {
             // Print past the harness's output capture, so that skips can be counted.
             let why = "one core, or a kernel without these counters";
-            let name = "home::tests::a_thread_that_waits_for_its_core_leaves_it";
+            let name = "core_affinity::tests::a_thread_that_waits_for_its_core_leaves_it";
             let _ = writeln!(std::io::stderr(), "SKIPPED {name}: {why}");
             return;
         };

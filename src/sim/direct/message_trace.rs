@@ -46,17 +46,17 @@ pub struct Found {
 
 impl Found {
     /// Adds the messages that one part of the network sent.
-    pub(crate) fn add_messages(&mut self, witness: &Witness) {
-        self.messages.extend(&witness.sent);
+    pub(crate) fn add_messages(&mut self, message_trace: &MessageTrace) {
+        self.messages.extend(&message_trace.sent);
     }
 
     /// Adds the arrivals in one part of the network, and sorts the messages.
-    pub(crate) fn add_arrivals(&mut self, witness: &Witness) {
+    pub(crate) fn add_arrivals(&mut self, message_trace: &MessageTrace) {
         self.messages.sort_by_key(|message| message.birth);
         for message in &mut self.messages {
-            let arrived = witness.arrived.get(&message.birth).copied();
+            let arrived = message_trace.arrived.get(&message.birth).copied();
             message.arrived = message.arrived.or(arrived);
-            let answered = witness.answered.get(&message.birth).copied();
+            let answered = message_trace.answered.get(&message.birth).copied();
             message.answered = message.answered.or(answered);
         }
     }
@@ -70,7 +70,7 @@ impl Found {
 
 /// Records of traced messages in one part of the network.
 #[derive(Clone, Debug, Default)]
-pub struct Witness {
+pub struct MessageTrace {
     /// Numbers of the NICs' terminals.
     pub(crate) from: Vec<u64>,
     pub(crate) to: Vec<u64>,
@@ -88,7 +88,7 @@ pub struct Witness {
 /// Maximum number of arrivals kept, of all messages between the two NICs.
 const MOST_ARRIVALS: usize = 1 << 16;
 
-impl Witness {
+impl MessageTrace {
     /// A witness of messages between the terminals of two NICs.
     pub(crate) fn new(traced: &Traced, (from, to): (Vec<u64>, Vec<u64>)) -> Self {
         Self {

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 /// Contents of a frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Glance {
+pub struct FrameContents {
     /// Whether the frame carries packets or parts of them, not link control alone.
     pub carries: bool,
     /// Numbers of the units it carries, a unit being what the link resends; an empty range says
@@ -27,8 +27,8 @@ pub struct Repeats {
 impl Repeats {
     /// Number of resent units in the next frame, as the sender counts them. If the start of the
     /// session was not seen, the first units seen count as new.
-    pub fn count(&mut self, glance: &Glance) -> u64 {
-        if let Some(pass) = glance.pass
+    pub fn count(&mut self, frame_contents: &FrameContents) -> u64 {
+        if let Some(pass) = frame_contents.pass
             && self.pass != Some(pass)
         {
             let ahead = self.pass.map_or(1, |own| pass.wrapping_sub(own));
@@ -39,8 +39,8 @@ impl Repeats {
             (self.base, self.pass) = (self.high, Some(pass));
         }
         let mut again = 0;
-        for units in &glance.units {
-            let before = match glance.pass {
+        for units in &frame_contents.units {
+            let before = match frame_contents.pass {
                 Some(_) => self.base,
                 None => self.high,
             };
@@ -56,8 +56,8 @@ impl Repeats {
 mod tests {
     use super::*;
 
-    fn frame(units: Range<u64>, pass: Option<u16>) -> Glance {
-        Glance {
+    fn frame(units: Range<u64>, pass: Option<u16>) -> FrameContents {
+        FrameContents {
             carries: true,
             units: vec![units],
             pass,
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_pass_numbers_tell() {
+    fn without_a_pass_numbers_identify_resends() {
         let mut seen = Repeats::default();
         let counts =
             [7..7, 7..9, 7..10, 10..12, 8..8, 9..13].map(|units| seen.count(&frame(units, None)));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_tells_late_frames_and_copies_from_retries() {
+    fn a_pass_distinguishes_late_frames_and_copies_from_retries() {
         let mut seen = Repeats::default();
         let frames = [
             (5..8, 3),

@@ -9,13 +9,13 @@ use phitwire::time::Time;
 /// length. If it is too long, the next header on its channel ends the packet; if none arrives,
 /// because its sender waits for this packet, only a timeout ends it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Doubts {
+pub(super) struct SuspectPackets {
     /// By channel: end position of the packet when last checked, and when to give it up.
     of: [(u64, Time); VCS],
     deadline: Time,
 }
 
-impl Doubts {
+impl SuspectPackets {
     pub const NONE: Self = Self {
         of: [(0, Time::NEVER); VCS],
         deadline: Time::NEVER,

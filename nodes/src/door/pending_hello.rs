@@ -7,44 +7,44 @@ use phitwire_framing::door::hello::{HELLO_BYTES, Hello, Welcome};
 
 /// A connection whose hello is incomplete.
 #[derive(Debug)]
-pub(super) struct Guest {
+pub(super) struct PendingHello {
     stream: UnixStream,
-    said: [u8; HELLO_BYTES],
-    heard: usize,
+    hello_bytes: [u8; HELLO_BYTES],
+    received: usize,
 }
 
 /// Progress of a connection's hello.
-pub(super) enum Said {
-    NotAll,
+pub(super) enum HelloProgress {
+    Incomplete,
     /// The complete hello; `None` if it is invalid.
     Hello(Option<Hello>),
     Gone,
 }
 
-impl Guest {
+impl PendingHello {
     /// A connection without a hello. `stream` must not block.
     pub(super) fn new(stream: UnixStream) -> Self {
         Self {
             stream,
-            said: [0; HELLO_BYTES],
-            heard: 0,
+            hello_bytes: [0; HELLO_BYTES],
+            received: 0,
         }
     }
 
     /// Reads the bytes that have arrived.
-    pub(super) fn hear(&mut self) -> Said {
-        match self.stream.read(&mut self.said[self.heard..]) {
-            Ok(0) => Said::Gone,
+    pub(super) fn read_hello(&mut self) -> HelloProgress {
+        match self.stream.read(&mut self.hello_bytes[self.received..]) {
+            Ok(0) => HelloProgress::Gone,
             Ok(bytes) => {
-                self.heard += bytes;
-                match self.heard == HELLO_BYTES {
-                    true => Said::Hello(Hello::parse(&self.said).ok()),
-                    false => Said::NotAll,
+                self.received += bytes;
+                match self.received == HELLO_BYTES {
+                    true => HelloProgress::Hello(Hello::parse(&self.hello_bytes).ok()),
+                    false => HelloProgress::Incomplete,
                 }
             }
             Err(error) => match error.kind() {
-                ErrorKind::WouldBlock | ErrorKind::Interrupted => Said::NotAll,
-                _ => Said::Gone,
+                ErrorKind::WouldBlock | ErrorKind::Interrupted => HelloProgress::Incomplete,
+                _ => HelloProgress::Gone,
             },
         }
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 const MAX_HOLES: usize = 1 << 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum SequenceArrival {
     InOrder,
     /// Later than the next one; this many numbers were skipped.
     Ahead(u32),
@@ -18,13 +18,13 @@ pub(crate) enum Turn {
 
 /// Counters from zero that wrap at 2^32. Each number should arrive exactly once.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct SequenceTracker {
     next: Box<[u32]>,
     /// Skipped numbers with their counter; empty in an orderly run.
     holes: BTreeSet<(u16, u32)>,
 }
 
-impl Turns {
+impl SequenceTracker {
     pub(crate) fn new(counters: usize) -> Self {
         assert!(
             counters <= 1 << u16::BITS,
@@ -55,14 +55,14 @@ impl Turns {
 
     /// Records that `number` arrived. Half of all numbers count as later than the next, the others
     /// as earlier.
-    pub(crate) fn take(&mut self, counter: u64, number: u32) -> Turn {
+    pub(crate) fn take(&mut self, counter: u64, number: u32) -> SequenceArrival {
         let next = self.next[counter as usize];
         let key = counter as u16;
         let skipped = number.wrapping_sub(next);
         match skipped {
             0 => {
                 self.advance(counter);
-                Turn::InOrder
+                SequenceArrival::InOrder
             }
             1..=0x7fff_ffff => {
                 let room = MAX_HOLES - self.holes.len();
@@ -76,10 +76,10 @@ impl Turns {
                     "what is remembered is bounded"
                 );
                 self.next[counter as usize] = number.wrapping_add(1);
-                Turn::Ahead(skipped)
+                SequenceArrival::Ahead(skipped)
             }
-            _ if self.holes.remove(&(key, number)) => Turn::Late,
-            _ => Turn::Again,
+            _ if self.holes.remove(&(key, number)) => SequenceArrival::Late,
+            _ => SequenceArrival::Again,
         }
     }
 }
@@ -90,14 +90,14 @@ mod tests {
 
     #[test]
     fn each_number_counts_once_however_late() {
-        let mut turns = Turns::new(2);
-        assert_eq!(turns.take(0, 0), Turn::InOrder);
-        assert_eq!(turns.take(0, 5_000), Turn::Ahead(4_999));
+        let mut turns = SequenceTracker::new(2);
+        assert_eq!(turns.take(0, 0), SequenceArrival::InOrder);
+        assert_eq!(turns.take(0, 5_000), SequenceArrival::Ahead(4_999));
         for number in (1..5_000).rev() {
-            assert_eq!(turns.take(0, number), Turn::Late, "{number}");
+            assert_eq!(turns.take(0, number), SequenceArrival::Late, "{number}");
         }
         for number in [0, 1, 4_999, 5_000] {
-            assert_eq!(turns.take(0, number), Turn::Again, "{number}");
+            assert_eq!(turns.take(0, number), SequenceArrival::Again, "{number}");
         }
         assert_eq!((turns.next(0), turns.next(1)), (Some(5_001), Some(0)));
         assert_eq!(turns.next(2), None);
@@ -105,21 +105,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
-        let mut turns = Turns::new(1);
-        assert_eq!(turns.take(0, 1 << 20), Turn::Ahead(1 << 20));
+    fn remembered_gaps_are_bounded() {
+        let mut turns = SequenceTracker::new(1);
+        assert_eq!(turns.take(0, 1 << 20), SequenceArrival::Ahead(1 << 20));
         assert_eq!(turns.holes.len(), MAX_HOLES);
-        assert_eq!(turns.take(0, (1 << 20) - 1), Turn::Late);
-        assert_eq!(turns.take(0, 3), Turn::Again);
+        assert_eq!(turns.take(0, (1 << 20) - 1), SequenceArrival::Late);
+        assert_eq!(turns.take(0, 3), SequenceArrival::Again);
     }
 
     #[test]
     fn numbers_wrap() {
-        let mut turns = Turns::new(1);
+        let mut turns = SequenceTracker::new(1);
         turns.next[0] = u32::MAX;
-        assert_eq!(turns.take(0, 1), Turn::Ahead(2));
-        assert_eq!(turns.take(0, u32::MAX), Turn::Late);
-        assert_eq!(turns.take(0, 0), Turn::Late);
-        assert_eq!(turns.take(0, 2), Turn::InOrder);
+        assert_eq!(turns.take(0, 1), SequenceArrival::Ahead(2));
+        assert_eq!(turns.take(0, u32::MAX), SequenceArrival::Late);
+        assert_eq!(turns.take(0, 0), SequenceArrival::Late);
+        assert_eq!(turns.take(0, 2), SequenceArrival::InOrder);
     }
 }
