@@ -121,7 +121,13 @@ impl SetWire {
 
     /// Flits that may be sent now on each virtual channel.
     pub fn credits(&self) -> [u32; VCS] {
-        core::array::from_fn(|vc| self.tx.credits().available(vc))
+        core::array::from_fn(|vc| self.credits_of(vc))
+    }
+
+    /// Flits for which a virtual channel has credits.
+    #[inline]
+    pub fn credits_of(&self, vc: usize) -> u32 {
+        self.tx.credits().available(vc)
     }
 
     /// Data sets sent but not acknowledged by the peer.

@@ -44,7 +44,7 @@ impl Ports for Links<AriesLcb> {
     #[inline]
     fn can_promise(&self, port: usize, vc: usize, flits: usize) -> bool {
         self.end(port).is_some_and(|lcb| {
-            lcb.is_active() && lcb.wire().credits()[below::<VCS>(vc)] as usize >= flits
+            lcb.is_active() && lcb.wire().credits_of(below::<VCS>(vc)) as usize >= flits
         })
     }
     #[inline]

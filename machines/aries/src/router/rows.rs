@@ -32,15 +32,22 @@ struct Subswitch {
     requests: [[u64; VCS]; ROWS],
     /// The input whose packet holds an output's virtual channel.
     holder: [[u8; VCS]; ROWS],
-    /// The input that held it before.
-    last: [[u8; VCS]; ROWS],
     /// Virtual channels of each output whose column buffer has a free slot.
     open: [u8; ROWS],
     /// Virtual channels that can move a flit, one byte per output.
     grantable: u64,
     /// Outputs that a packet is passing, marked by all bits of their byte.
     busy: u64,
-    vc_turn: [MatrixArbiter; ROWS],
+    arbiters: [Arbiters; ROWS],
+}
+
+/// The arbiters of an output, side by side so that a granted packet touches a single cache
+/// line of a subswitch.
+#[derive(Clone, Copy, Debug)]
+struct Arbiters {
+    vc: MatrixArbiter,
+    /// The input that last held each virtual channel.
+    last: [u8; VCS],
 }
 
 impl Subswitch {
@@ -48,11 +55,13 @@ impl Subswitch {
         Self {
             requests: [[0; VCS]; ROWS],
             holder: [[FREE; VCS]; ROWS],
-            last: [[0; VCS]; ROWS],
             open: [0xff; ROWS],
             grantable: 0,
             busy: 0,
-            vc_turn: [MatrixArbiter::new(); ROWS],
+            arbiters: [Arbiters {
+                vc: MatrixArbiter::new(),
+                last: [0; VCS],
+            }; ROWS],
         }
     }
 
@@ -79,7 +88,7 @@ impl Subswitch {
     fn pick(&self, row: usize, vc: usize) -> u32 {
         let eligible = self.eligible(row, vc);
         debug_assert!(eligible != 0, "an eligible input");
-        let first = u32::from(self.last[row][vc]) + 1;
+        let first = u32::from(self.arbiters[row].last[vc]) + 1;
         (eligible.rotate_right(first).trailing_zeros() + first) % 64
     }
 }
@@ -88,6 +97,8 @@ impl Subswitch {
 pub(super) struct Rows {
     /// Subswitches that may have an output to grant.
     pub(super) active: u64,
+    /// Items in row buffers and on the wires to them.
+    items: u32,
     fifos: Box<[Fifo; BUFFERS]>,
     pub(super) pipes: Box<[RowPipe; BUFFERS]>,
     subswitches: Box<[Subswitch; TILES]>,
@@ -97,6 +108,7 @@ impl Rows {
     pub(super) fn new() -> Self {
         Self {
             active: 0,
+            items: 0,
             fifos: boxed(Fifo::EMPTY),
             pipes: boxed(RowPipe::new(UNDECIDED)),
             subswitches: boxed(Subswitch::new()),
@@ -113,8 +125,15 @@ impl Rows {
         pool: &mut Pool,
     ) -> bool {
         let wakes = I::write(&mut self.pipes[id.index()], cycle, item.flits());
+        self.items += 1;
         pool.push(&mut self.fifos[id.index()], item);
         wakes
+    }
+
+    /// Whether nothing is in any row buffer, or on a wire to one.
+    #[inline]
+    pub(super) fn are_empty(&self) -> bool {
+        self.items == 0
     }
 
     /// Deactivates a subswitch that can move nothing until something changes.
@@ -131,8 +150,9 @@ impl Rows {
     pub(super) fn grant_alone(&mut self, to: ColumnBufferId, from: RowBufferId) {
         let switch = &mut self.subswitches[below::<TILES>(to.subswitch())];
         let (row, vc) = (below::<ROWS>(to.row()), to.vc());
-        switch.vc_turn[row].grant(vc as u8);
-        switch.last[row][vc] = from.requester() as u8;
+        let arbiters = &mut switch.arbiters[row];
+        arbiters.vc.grant(vc as u8);
+        arbiters.last[vc] = from.requester() as u8;
     }
 
     /// Marks an output of a subswitch as occupied by a packet.
@@ -273,7 +293,7 @@ impl<I: Items> Tiles<I> {
     #[inline]
     pub(super) fn grant_row(&mut self, number: usize, row: usize, vcs: u8) -> Option<RowBufferId> {
         let switch = &mut self.rows.subswitches[number];
-        let vc = below::<VCS>(usize::from(switch.vc_turn[row].arbitrate(vcs)));
+        let vc = below::<VCS>(usize::from(switch.arbiters[row].vc.arbitrate(vcs)));
         let from = RowBufferId::of_requester(number, switch.pick(row, vc));
         let asks = self.switch_flit(ColumnBufferId::new(number, vc, row), from);
         asks.then_some(from)
@@ -295,12 +315,13 @@ impl<I: Items> Tiles<I> {
             unreachable!("a requesting row buffer has a flit");
         };
         let slot = item.slot;
+        rows.items -= 1;
         let pipe = &mut rows.pipes[from.index()];
         let (next, wakes_input) = I::read(pipe, cycle, item.flits());
         let switch = &mut rows.subswitches[number];
         if slot.is_head() {
             switch.holder[row][vc] = requester as u8;
-            switch.last[row][vc] = requester as u8;
+            switch.arbiters[row].last[vc] = requester as u8;
             if self.watch.is_some() {
                 watch_switch(&mut self.watch, self.cycle, (from, to), slot);
             }

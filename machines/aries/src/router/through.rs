@@ -28,7 +28,7 @@ impl<I: Items> Tiles<I> {
     ) {
         let alone = !I::TIMED
             && self.loads.committed(output) == u16::from(item.flits())
-            && self.rows.pipes[id.index()].is_empty();
+            && (self.rows.are_empty() || self.rows.pipes[id.index()].is_empty());
         #[cfg(test)]
         {
             self.alone += u64::from(alone);
