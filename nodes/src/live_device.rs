@@ -10,7 +10,7 @@ use phitwire::time::{Duration, Time};
 
 use crate::claims::Claims;
 use crate::control::server::ClientId;
-use crate::control::{Fault, LinkReport, MAX_CLOCKLESS_MS};
+use crate::control::{Fault, LinkReport, MAX_CLOCKLESS_MS, PEER_SILENT};
 use crate::noise::{Noise, parse_rate};
 
 mod requests;
@@ -226,7 +226,7 @@ fn down(reason: DownReason) -> &'static str {
         DownReason::PeerDown => "taken down by command at the other end",
         DownReason::NoLanes => "all lanes failed after too many retries",
         DownReason::PeerRestarted => "the other end restarted; the link is training again",
-        DownReason::Silence => "the other end is silent",
+        DownReason::Silence => PEER_SILENT,
         DownReason::Stalled => {
             "the other end is alive but acknowledges nothing; the link is training again"
         }

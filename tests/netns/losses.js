@@ -68,9 +68,9 @@
     numbers.set(b + E.up, 0); numbers.set(b + E.received, last.get(b + E.received)); numbers.set(network.node(1) + N.silent, last.get(network.node(1) + N.silent) || text("it does not answer"));
     says(second, numbers, network, text, last);
   } });
-  for (const [name, state] of [["its peer has nothing to complain of", null], ["its peer hears nothing", "silent"]]) {
-    let word = 0;
-    const network = silence((second, numbers, network, text) => { if (state && second >= 12) { const a = network.end(0, 0); word ||= text(state); numbers.set(a + E.up, 0); numbers.set(a + E.state, word); } });
+  for (const [name, state, why] of [["its peer has nothing to complain of", null], ["its peer hears nothing", "silent"], ["its peer hears nothing and trains", "training", "the other end is silent"]]) {
+    let word = 0, reason = 0;
+    const network = silence((second, numbers, network, text) => { if (state && second >= 12) { const a = network.end(0, 0); word ||= text(state); reason ||= why ? text(why) : 0; numbers.set(a + E.up, 0); numbers.set(a + E.state, word); numbers.set(a + E.why, reason); } });
     demand(`silent, ${name}`, shown(network, 10, 19.8), one => one.silent && one.level === "off" && one.lost === 0 && one.words === "nic0 does not answer");
     demand(`and when it answers again, ${name}`, shown(network, 0, 9.8), one => one.up && !one.silent && one.lost === 0);
   }

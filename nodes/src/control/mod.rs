@@ -12,10 +12,10 @@ pub mod server;
 mod several;
 
 pub use client::{Client, ClientError, TIMEOUT};
-pub(crate) use protocol::MAX_CLOCKLESS_MS;
 pub use protocol::{
     Claimed, Fault, Holder, LinkReport, MAX_LINE_BYTES, NodeInfo, NodeKind, PipelineReport,
     ProbeReport, Register, Request, RoutingReport, WatchedReport,
 };
+pub(crate) use protocol::{MAX_CLOCKLESS_MS, PEER_SILENT};
 pub use reply::{Code, Refusal, RunKind};
 pub use several::ask_all;

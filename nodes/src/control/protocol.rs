@@ -380,6 +380,9 @@ impl Fault {
     }
 }
 
+/// [`LinkReport::why`] of a link that went down because nothing was heard of the peer.
+pub(crate) const PEER_SILENT: &str = "the other end is silent";
+
 /// The state of one link of a node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkReport {
@@ -448,6 +451,12 @@ pub struct LinkReport {
 }
 
 impl LinkReport {
+    /// Whether this end knows no more about a link that is not up than that it hears nothing. The
+    /// live view has the same (view/page/data.js).
+    pub fn hears_nothing(&self) -> bool {
+        self.state == "silent" || self.why.as_deref() == Some(PEER_SILENT)
+    }
+
     /// The report of a link, without the state of its wire.
     pub fn of(port: PortId, link: &dyn LinkView) -> Self {
         let (config, state) = (link.config(), link.state().name());

@@ -65,8 +65,8 @@ impl Live {
         while goes_on() {
             if !sampler.is_there() {
                 *held(&self.over) = Some(format!(
-                    "the lab has been taken down; to watch a new one of this name, run `phitwire \
-                     view --lab {}` again and reload this page",
+                    "the lab has been taken down; to watch a new one of this name, restart \
+                     `phitwire view --lab {}`",
                     sampler.lab()
                 ));
                 return;

@@ -81,8 +81,10 @@ impl Page {
                         None => section.text += text,
                     }
                 }
+                // A list inside an item follows its text.
                 Event::SoftBreak
                 | Event::Html(_)
+                | Event::Start(Tag::List(_))
                 | Event::End(TagEnd::Paragraph | TagEnd::Item | TagEnd::TableCell) => {
                     if let Some(section) = self.sections.last_mut() {
                         section.text.push(' ');

@@ -401,10 +401,6 @@ fn facts(row: &LinkRow) -> Vec<(&'static str, [String; 2])> {
         reports.map(|report| report.map_or("-".to_owned(), what))
     };
     let [out, back] = &row.directions;
-    let list = |numbers: &[u32]| {
-        let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
-        numbers.join(" ")
-    };
     vec![
         (
             "state",
@@ -417,16 +413,18 @@ fn facts(row: &LinkRow) -> Vec<(&'static str, [String; 2])> {
         (
             "heard",
             of(&|link| {
-                link.heard_ms
-                    .map_or("-".to_owned(), |ms| format!("{ms} ms ago"))
+                link.heard_ms.map_or("-".to_owned(), |ms| match ms {
+                    0..10_000 => format!("{ms} ms ago"),
+                    _ => format!("{} s ago", ms / 1_000),
+                })
             }),
         ),
         (
             "round trip",
             of(&|link| link.rtt_ns.map_or("-".to_owned(), span)),
         ),
-        ("credits per VC", of(&|link| list(&link.credits))),
-        ("offers per VC", of(&|link| list(&link.offers))),
+        ("credits per VC", of(&|link| runs(&link.credits))),
+        ("offers per VC", of(&|link| runs(&link.offers))),
         (
             "unacknowledged",
             of(&|link| {
@@ -451,6 +449,18 @@ fn facts(row: &LinkRow) -> Vec<(&'static str, [String; 2])> {
         ),
         ("charged to lanes", of(&LinkReport::retries_by_lane)),
     ]
+}
+
+/// Numbers by virtual channel, equal neighbours as `COUNTxNUMBER`: a column may be narrow.
+fn runs(numbers: &[u32]) -> String {
+    let runs = numbers.chunk_by(|a, b| a == b);
+    let runs: Vec<String> = runs
+        .map(|run| match run.len() {
+            1 => run[0].to_string(),
+            count => format!("{count}x{}", run[0]),
+        })
+        .collect();
+    runs.join(" ")
 }
 
 fn pair(total: Option<u64>, rate: f64) -> String {

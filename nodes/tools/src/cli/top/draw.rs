@@ -65,6 +65,15 @@ fn row(cells: Vec<String>, figures: std::ops::Range<usize>) -> Row<'static> {
     }))
 }
 
+/// A text in at most this many columns; an ellipsis shows that something is missing.
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(most.saturating_sub(1)).collect();
+    format!("{start}…")
+}
+
 fn reversed() -> Style {
     Style::new().add_modifier(Modifier::REVERSED)
 }
@@ -104,13 +113,15 @@ fn draw_head(frame: &mut Frame<'_>, app: &App, area: Rect) {
         ),
         None => Default::default(),
     };
-    let title = Line::from(vec![
-        Span::styled(format!("phitwire top  lab {}", app.lab), strong()),
-        Span::styled(state, strong()),
-        Span::raw(format!("  {}", app.summary)),
-    ]);
     let [left, right] =
         Layout::horizontal([Constraint::Min(1), Constraint::Length(13)]).areas(line(area, 0));
+    let name = format!("phitwire top  lab {}{state}", app.lab);
+    let room = usize::from(left.width).saturating_sub(name.chars().count() + 2);
+    let summary = shortened(&app.summary, room);
+    let title = Line::from(vec![
+        Span::styled(name, strong()),
+        Span::raw(format!("  {summary}")),
+    ]);
     frame.render_widget(title, left);
     frame.render_widget(Line::raw(clock).alignment(Alignment::Right), right);
     frame.render_widget(Line::raw(totals), line(area, 1));
@@ -200,7 +211,7 @@ const COLUMNS: [Column; 13] = [
     column("", 5, 4, false, |row| bar(row.share())),
     column("resent/s", 8, 0, true, |row| short(row.resent())),
     column("bad/s", 5, 0, true, |row| short(row.bad())),
-    column("resent", 7, 4, true, |row| short(row.resent_total() as f64)),
+    column("resent", 7, 4, true, |row| rows::count(row.resent_total())),
     column("waiting", 9, 5, true, |row| {
         let ends = row.ends.each_ref().map(|end| end.report.as_ref());
         let of = |link: Option<&LinkReport>| {
@@ -218,10 +229,10 @@ const COLUMNS: [Column; 13] = [
     column("problem", PROBLEM, 3, false, LinkRow::why),
 ];
 /// Minimum width of the column that explains problems. It takes the space that the others leave.
-const PROBLEM: u16 = 16;
+const PROBLEM: u16 = 24;
 
 /// The columns that fit into this width, with their widths. Names of links are never cut.
-fn fitting(links: &[LinkRow], width: u16) -> Vec<(&'static Column, Constraint)> {
+fn fitting(links: &[LinkRow], width: u16) -> Vec<(&'static Column, u16)> {
     let wanted = |column: &Column| match column.width {
         0 => {
             let texts = links.iter().map(|row| (column.text)(row).chars().count());
@@ -238,14 +249,13 @@ fn fitting(links: &[LinkRow], width: u16) -> Vec<(&'static Column, Constraint)> 
         };
         wanted.retain(|(column, _)| column.rank != last);
     }
-    let constraint = |(column, width): (&'static Column, u16)| {
-        let constraint = match column.head {
-            "problem" => Constraint::Min(width),
-            _ => Constraint::Length(width),
-        };
-        (column, constraint)
-    };
-    wanted.into_iter().map(constraint).collect()
+    let rest = (width + 1).saturating_sub(all(&wanted));
+    if let Some((column, width)) = wanted.last_mut()
+        && column.head == "problem"
+    {
+        *width += rest;
+    }
+    wanted
 }
 
 /// Draws a table of links, one of which may be selected.
@@ -260,7 +270,10 @@ pub fn draw_links(frame: &mut Frame<'_>, app: &App, links: &[LinkRow], area: Rec
         .map(|(one, _)| cell(one, one.head.to_owned()));
     let head = Row::new(head.collect::<Vec<_>>());
     let rows = links.iter().map(|row| {
-        let cells = columns.iter().map(|(one, _)| cell(one, (one.text)(row)));
+        let text = |(one, width): &(&Column, u16)| {
+            cell(one, shortened(&(one.text)(row), usize::from(*width)))
+        };
+        let cells = columns.iter().map(text);
         Row::new(cells.collect::<Vec<_>>()).style(style(row.trouble))
     });
     let [above, below] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
@@ -269,7 +282,8 @@ pub fn draw_links(frame: &mut Frame<'_>, app: &App, links: &[LinkRow], area: Rec
         _ => format!("its links: {}", links.len()),
     };
     frame.render_widget(Line::styled(what, faint()), above);
-    let table = Table::new(rows, columns.iter().map(|&(_, constraint)| constraint))
+    let widths = columns.iter().map(|&(_, width)| Constraint::Length(width));
+    let table = Table::new(rows, widths)
         .header(head.style(strong()))
         .row_highlight_style(reversed());
     let mut state = TableState::new().with_selected(app.selected());

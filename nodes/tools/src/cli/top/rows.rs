@@ -48,9 +48,6 @@ impl Sort {
     }
 }
 
-/// State of a link end that hears nothing.
-const SILENT: &str = "silent";
-
 /// The severity of a problem.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trouble {
@@ -126,11 +123,11 @@ impl LinkRow {
             let report = end.report.as_ref();
             report.is_some_and(|link| link.rx_lanes < lanes || link.tx_lanes < lanes)
         };
-        // Do not treat a silent link as down if the other end's node does not reply.
+        // Do not treat a link as down because an end hears nothing of a node that does not reply.
         let is_silent = row.ends.iter().any(|end| end.report.is_none());
         let is_down = |end: &EndRow| {
             let report = end.report.as_ref();
-            report.is_some_and(|link| !(link.up || is_silent && link.state == SILENT))
+            report.is_some_and(|link| !(link.up || is_silent && link.hears_nothing()))
         };
         row.trouble = if row.ends.iter().any(is_down) {
             Trouble::Down
@@ -425,6 +422,14 @@ pub fn short(rate: f64) -> String {
         ..999_500.0 => format!("{:.0}k", rate / 1e3),
         ..99_950_000.0 => format!("{:.1}M", rate / 1e6),
         _ => format!("{:.1}G", rate / 1e9),
+    }
+}
+
+/// A count in at most six characters.
+pub fn count(number: u64) -> String {
+    match number {
+        0..10_000 => number.to_string(),
+        _ => short(number as f64),
     }
 }
 

@@ -150,7 +150,7 @@ fn links_of_a_silent_node_are_distinguished_from_those_that_are_down() {
     let (network, before) = lab();
     let (a, b) = network.ends(0);
     let [a, b] = [a, b].map(|end| (network.node_name(end.node).into_owned(), end.port));
-    let looked = |silent: &[&str], state: Option<&str>| {
+    let looked = |silent: &[&str], state: Option<(&str, &str)>| {
         let mut after = before.clone();
         for node in &mut after.nodes {
             if silent.contains(&&*node.name) {
@@ -159,10 +159,11 @@ fn links_of_a_silent_node_are_distinguished_from_those_that_are_down() {
                     silent: Some("it does not answer".to_owned()),
                     ..unknown
                 };
-            } else if let (Some(state), true) = (state, node.name == b.0) {
+            } else if let (Some((state, why)), true) = (state, node.name == b.0) {
                 let link = node.links.iter_mut().find(|link| link.port == b.1);
                 let link = link.expect("it is there");
                 (link.up, link.state) = (false, state.to_owned());
+                link.why = Some(why.to_owned());
             }
         }
         let rates = Rates::between(&*network, &before, &after);
@@ -175,10 +176,15 @@ fn links_of_a_silent_node_are_distinguished_from_those_that_are_down() {
     assert_eq!(looked(&[&a.0], None), unknown);
     assert_eq!(looked(&[&a.0, &b.0], None), unknown);
     // If one node does not reply, the silence at the other end adds no information.
-    assert_eq!(looked(&[&a.0], Some("silent")), unknown);
-    assert_eq!(looked(&[], Some("silent")), told(Trouble::Down, "silent"));
+    let probes = Some(("silent", "nothing accepted for 2.0 s, despite probes"));
+    assert_eq!(looked(&[&a.0], probes), unknown);
+    assert_eq!(looked(&[], probes), told(Trouble::Down, "silent"));
+    let trains = Some(("training", "the other end is silent"));
+    assert_eq!(looked(&[&a.0], trains), unknown);
     let training = told(Trouble::Down, "training");
-    assert_eq!(looked(&[&a.0], Some("training")), training);
+    assert_eq!(looked(&[], trains), training);
+    let failed = Some(("training", "all lanes failed after too many retries"));
+    assert_eq!(looked(&[&a.0], failed), training);
 }
 
 #[test]

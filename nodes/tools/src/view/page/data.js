@@ -206,7 +206,7 @@ class Snapshot {
     const worst = (x, y) => x > y ? x : y;
     // The state of an end is unknown if its node does not answer. Then its peer's report means that the link is down
     // only if it says more than that nothing is heard.
-    const isDown = (end, other) => !end.silent && !end.up && !(other.silent && this.state(end) === "silent");
+    const isDown = (end, other) => !end.silent && !end.up && !(other.silent && this.hearsNothing(end));
     found.up = a.up && b.up; found.silent = (a.silent || b.silent) && !isDown(a, b) && !isDown(b, a); found.lanes = a.lanes < b.lanes ? a.lanes : b.lanes; found.fewer = found.up && found.lanes < found.most;
     found.rate = to.rate + back.rate; found.busiest = worst(to.rate, back.rate); found.lost = worst(to.lost, back.lost); found.share = worst(to.share, back.share);
     found.resent = worst(to.resent, back.resent); found.bad = worst(to.bad, back.bad); found.badGrown = worst(to.badGrown, back.badGrown);
@@ -214,9 +214,17 @@ class Snapshot {
     found.level = found.silent ? "off" : !found.up ? "bad" : found.fewer || found.lost >= LOSSES || found.badGrown > 2 ? "warn" : found.share >= REPEATS ? "again" : "good";
     return found;
   }
-  /// The state of an end, and the reason why a link is not up.
+  /// The state of an end.
   state(end) { return this.text(end.at + E.state); }
-  why(found) { for (const end of found.ends) { const why = this.text(end.at + E.why); if (why) return why; } return ""; }
+  /// Whether an end knows no more than that its peer is silent: `LinkReport::hears_nothing` in nodes/src/control.
+  hearsNothing(end) { return this.state(end) === "silent" || this.text(end.at + E.why) === "the other end is silent"; }
+  /// The end that knows most about a link that is not up.
+  witness(found) { return found.ends.find(end => !end.up && !end.silent) || found.ends.find(end => !end.up); }
+  /// The reason why a link is not up, with the end that gives it.
+  why(found) {
+    const end = this.witness(found), why = end && this.text(end.at + E.why);
+    return why ? endName(this.network, this.network.links[found.link][found.ends.indexOf(end)]) + ": " + why : "";
+  }
 }
 /// The unit of time of rates.
 function per(network) { return network.header.clock.unit === "ms" ? "s" : "1,000 " + network.header.clock.unit; }
@@ -254,5 +262,5 @@ function short(number) {
   return number === 0 ? "0" : Math.abs(number) < 1 ? number.toFixed(2) : trim(number);
 }
 function trim(number) { return number >= 100 || Number.isInteger(number) ? number.toFixed(0) : number >= 10 ? number.toFixed(1) : number.toFixed(2); }
-function percent(share) { return share === 0 ? "-" : share >= .0995 ? (100 * share).toFixed(0) + "\u00a0%" : (100 * share).toFixed(1) + "\u00a0%"; }
+function percent(share) { return share === 0 ? "-" : share < .0005 ? "<\u00a00.1\u00a0%" : share >= .0995 ? (100 * share).toFixed(0) + "\u00a0%" : (100 * share).toFixed(1) + "\u00a0%"; }
 function span(ns) { return ns >= 1e9 ? trim(ns / 1e9) + " s" : ns >= 1e6 ? trim(ns / 1e6) + " ms" : ns >= 1e3 ? trim(ns / 1e3) + " us" : Math.round(ns) + " ns"; }

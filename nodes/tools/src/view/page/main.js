@@ -57,7 +57,7 @@ function begin(header, actions, secret) {
     const clear = button("Clear wires\u2026", "", () => act({ act: "impair", link, netem: "" }, `Clear the wires of ${name}?`, ""));
     if (!actions.wires) impair.disabled = clear.disabled = words.disabled = true;
     wires.append(words, impair, clear); box.append(wires);
-    if (actions.why_not) box.append(make("p", (actions.wires ? "" : "Cannot impair wires: ") + actions.why_not + ".", "faint"));
+    if (actions.why_not) box.append(make("p", (actions.wires ? actions.why_not[0].toUpperCase() + actions.why_not.slice(1) : "Cannot impair wires: " + actions.why_not) + ".", "faint"));
     return box;
   };
   const countersOf = node => {
@@ -106,7 +106,7 @@ function begin(header, actions, secret) {
     if (state.tab === "links") links.draw(look, all, state.chosen); else if (state.tab === "nodes") nodes.draw(look, state.chosen); else if (state.tab === "events") events.draw(); else detail();
     const count = level => all.filter(found => found.level === level).length, bad = count("bad"), warn = count("warn"), again = count("again");
     const silent = network.nodes.filter((_, at) => look.get(network.node(at) + N.silent) > 0).length;
-    const words = [bad && `${bad} down`, warn && `${warn} in trouble`, silent && `${silent} silent`, again && `${again} only resending`].filter(Boolean).join(", ");
+    const words = [bad && `${bad} down`, warn && `${warn} in trouble`, silent && `${silent} ${silent === 1 ? "node" : "nodes"} silent`, again && `${again} only resending`].filter(Boolean).join(", ");
     const verdict = document.getElementById("verdict"); set(verdict, words || "all links healthy"); verdict.className = bad || silent ? "bad" : warn ? "warn" : again ? "again" : "good";
   };
   const frame = now => {
@@ -151,17 +151,20 @@ function takeLines(text) {
 }
 
 /// The moment at which a recording opens: the first with trouble, otherwise the busiest. Of a long recording only some
-/// moments are examined, then those before the first with trouble.
+/// moments are examined, then those before the first with trouble. While no node answers, the machine that recorded was
+/// overloaded or the lab was being taken down: such a moment is shown only if nothing else is wrong.
 function telling(network) {
   const look = new Snapshot(network), last = network.moments.length - 1, step = Math.max(1, Math.ceil(last / 60)), isSim = network.header.source === "sim";
   const isWrong = ({ level }) => level !== "good" && (isSim || level !== "again");
-  const judge = number => { look.go(number); let carried = 0, wrong = false; for (let link = 0; link < network.links.length; link++) { const found = look.link(link); carried += found.rate; wrong ||= isWrong(found); } return { carried, wrong }; };
-  let busiest = 0, most = -1;
+  const isSilent = () => network.nodes.every((_, at) => look.get(network.node(at) + N.silent) > 0);
+  const judge = number => { look.go(number); let carried = 0, wrong = false; for (let link = 0; link < network.links.length; link++) { const found = look.link(link); carried += found.rate; wrong ||= isWrong(found); } return { carried, wrong: wrong && !isSilent() }; };
+  let busiest = 0, most = -1, silent = -1;
   for (let number = 0; ; number = Math.min(number + step, last)) {
     const { carried, wrong } = judge(number);
     if (wrong) { for (let before = Math.max(0, number - step + 1); before < number; before++) if (judge(before).wrong) return before; return number; }
     if (carried > most) { most = carried; busiest = number; }
-    if (number === last) return busiest;
+    if (silent < 0 && isSilent()) silent = number;
+    if (number === last) return silent < 0 ? busiest : silent;
   }
 }
 
@@ -177,6 +180,8 @@ async function follow() {
   for (;;) {
     try {
       const told = await (await ask("/api/lines", "from=" + next)).json();
+      // Another `phitwire view` at this address, perhaps of a new lab.
+      if ((missed > 0 || told.reset && next > 0) && (await (await ask("/api/header")).json()).secret !== secret) return location.reload();
       if (told.reset && next > 0) { network.clear(); state.look.reset(); state.time.number = 0; }
       for (const line of told.lines) network.add(line);
       next = told.next; missed = 0;

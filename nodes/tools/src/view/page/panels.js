@@ -18,7 +18,7 @@ function endName(network, [node, port]) { return network.nodes[node].name + (net
 function linkName(network, link) { const [a, b] = network.links[link]; return endName(network, a) + " \u2013 " + endName(network, b); }
 function trouble(look, found) {
   if (found.silent) return found.ends.map((end, side) => end.silent ? look.network.nodes[look.network.links[found.link][side][0]].name : "").filter(Boolean).join(" and ") + (found.ends.every(end => end.silent) ? " do not answer" : " does not answer");
-  if (!found.up) return look.state(found.ends.find(end => !end.up)) || "down";
+  if (!found.up) return look.state(look.witness(found)) || "down";
   const words = [];
   if (found.fewer) words.push(`${found.lanes} of ${found.most} lanes`);
   if (found.lost >= LOSSES) words.push("loses\u00a0" + percent(found.lost));
@@ -48,9 +48,9 @@ class LinkList {
     this.sort = "score"; this.rows = []; this.shown = 0;
     const carried = network.header.carried;
     const [whole, body] = table(["Link", "State", ["Lost", "num"], ["Resent", "num"], ["Bad CRCs", "num"], [`${carried}/${per(network)}`, "num"]]);
-    this.body = body;
-    const keys = [null, "score", "lost", "share", "bad", "rate"];
-    whole.querySelectorAll("th").forEach((head, at) => { if (!keys[at]) return; head.style.cursor = "pointer"; head.title = "Sort by this column"; head.addEventListener("click", () => { this.sort = keys[at]; this.draw(this.look, this.all, this.chosen); }); });
+    this.body = body; this.heads = [...whole.querySelectorAll("th")];
+    const keys = this.keys = [null, "score", "lost", "share", "bad", "rate"];
+    this.heads.forEach((head, at) => { if (!keys[at]) return; head.style.cursor = "pointer"; head.title = "Sort by this column"; head.addEventListener("click", () => { this.sort = keys[at]; this.draw(this.look, this.all, this.chosen); }); });
     this.note = make("p", "", "faint");
     this.panel.append(whole, this.note);
   }
@@ -58,6 +58,7 @@ class LinkList {
     this.look = look; this.all = all; this.chosen = chosen;
     const key = this.sort, sorted = all.slice().sort((a, b) => b[key] - a[key] || b.score - a.score || b.rate - a.rate || a.link - b.link), most = Math.min(sorted.length, 200);
     while (this.rows.length < most) this.grow();
+    this.heads.forEach((head, at) => head.setAttribute("aria-sort", this.keys[at] === key ? "descending" : "none"));
     for (let at = 0; at < most; at++) {
       const found = sorted[at], cells = this.rows[at];
       if (cells.link !== found.link) { cells.link = found.link; cells.row.dataset.link = found.link; set(cells.name, linkName(this.network, found.link)); }
@@ -67,7 +68,7 @@ class LinkList {
       const isChosen = chosen.link === found.link;
       if (cells.chosen !== isChosen) { cells.chosen = isChosen; cells.row.classList.toggle("chosen", isChosen); }
     }
-    set(this.note, sorted.length > most ? `and ${sorted.length - most} more links` : `Lost and resent: share in the worse direction over the last ${LONG} s shown; "-": none seen. Bad CRCs: per ${per(this.network)}. Last column: both directions. Click a column header to sort.`);
+    set(this.note, sorted.length > most ? `and ${sorted.length - most} more links` : `Lost and resent: share in the worse direction over the last ${LONG} s shown; "-": none seen, or not yet known. Bad CRCs: per ${per(this.network)}. Last column: both directions. Click a column header to sort.`);
   }
   grow() {
     const cells = { name: make("span"), dot: dot("off"), words: make("span"), lost: make("span"), share: make("span"), bad: make("span"), rate: make("span"), link: -1 };
@@ -84,7 +85,7 @@ class LinkList {
 class NodeList {
   constructor(network, choose) {
     this.network = network; this.choose = choose; this.rows = [];
-    const [whole, body] = table(["Node", "Is", [`Sent/${per(network)}`, "num"], ["Messages", "num"], ["Waiting", "num"]]);
+    const [whole, body] = table(["Node", "Kind", [`${network.header.carried} sent/${per(network)}`, "num"], [`Messages/${per(network)}`, "num"], ["Waiting", "num"]]);
     this.body = body; this.note = make("p", "", "faint");
     document.getElementById("panel-nodes").append(whole, this.note);
   }
@@ -112,7 +113,7 @@ class NodeList {
       set(cells.answered, one.answered ? short(one.answered) : "-"); set(cells.held, one.held ? short(one.held) : "-");
       cells.row.classList.toggle("chosen", chosen.node === one.at);
     }
-    set(this.note, found.length > most ? `and ${found.length - most} more nodes` : "");
+    set(this.note, (found.length > most ? `and ${found.length - most} more nodes. ` : "") + "Messages: answered. Waiting: packets, phits or requests in the node's stages. Click a node to see them.");
   }
 }
 
@@ -120,7 +121,7 @@ class NodeList {
 class EventList {
   constructor(network, go) {
     this.network = network; this.go = go;
-    const [whole, body] = table(["When", "What", "Where", ""]);
+    const [whole, body] = table(["When", "What", "Where", "Details"]);
     this.body = body; this.shown = -1;
     document.getElementById("panel-events").append(whole, this.none = make("p", "No events yet.", "faint"));
   }
@@ -130,7 +131,7 @@ class EventList {
     this.shown = key; this.none.hidden = events.length > 0;
     this.body.replaceChildren(...events.slice(-500).reverse().map(event => {
       const kind = make("span", event.kind, "kind " + levelOf(event.kind));
-      const line = row([[clockOf(this.network, event.t), "num"], kind, event.node || (event.link !== undefined ? linkName(this.network, event.link) : ""), event.text]);
+      const line = row([clockOf(this.network, event.t), kind, event.node || (event.link !== undefined ? linkName(this.network, event.link) : ""), event.text]);
       line.dataset.at = event.number; line.tabIndex = 0;
       line.addEventListener("click", () => this.go(event.number, event));
       return line;
@@ -141,12 +142,13 @@ function levelOf(kind) { return /down|silent|lost|fault|restarted/.test(kind) ? 
 function clockOf(network, t) {
   const { begin_ms, per_second, unit } = network.header.clock;
   if (begin_ms !== undefined && begin_ms !== null) return new Date(begin_ms + t / per_second * 1e3).toLocaleTimeString([], { hour12: false });
-  return short(t) + " " + unit;
+  return Math.round(t).toLocaleString("en") + " " + unit;
 }
 
-/// The names of a link's virtual channels, from the input buffers at its ends.
+/// The names of a link's virtual channels, from the input buffers at its ends, preferably a router's.
 function channelNames(look, nodes) {
-  for (const node of nodes) { const placed = look.stages(node), stage = placed && placed.stages.find(stage => stage.place === "port" && stage.channels.length > 1 && (stage.capacity || []).length); if (stage) return stage.channels; }
+  const order = node => look.network.nodes[node].kind === "router" ? 0 : 1;
+  for (const node of nodes.sort((a, b) => order(a) - order(b))) { const placed = look.stages(node), stage = placed && placed.stages.find(stage => stage.place === "port" && stage.channels.length > 1 && (stage.capacity || []).length); if (stage) return stage.channels; }
   return [];
 }
 

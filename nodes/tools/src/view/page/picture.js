@@ -35,7 +35,7 @@ class Picture {
     const box = (this.svg.getAttribute("viewBox") || "0 0 800 600").split(/\s+/).map(Number);
     this.svg.removeAttribute("width"); this.svg.removeAttribute("height");
     this.canvas.replaceChildren(this.svg);
-    this.full = this.extent() || box; this.box = this.full.slice();
+    this.full = this.extent() || box; this.box = this.first();
     this.nodes = new Map(); this.links = [];
     for (const group of this.svg.querySelectorAll("g.node")) {
       const names = (group.dataset.nodes || "").split(" ");
@@ -76,6 +76,11 @@ class Picture {
     if (!parts.length) return null;
     const left = Math.min(...parts.map(box => box.x)) - 16, top = Math.min(...parts.map(box => box.y)) - 16;
     return [left, top, Math.max(...parts.map(box => box.x + box.width)) + 16 - left, Math.max(...parts.map(box => box.y + box.height)) + 16 - top];
+  }
+  /// What a drawing shows at first: all of it, but the top of one so tall that it would be illegible.
+  first() {
+    const [left, top, width, height] = this.full, high = width * this.canvas.clientHeight / (this.canvas.clientWidth || 1);
+    return [left, top, width, high > 0 && height > 2 * high ? high : height];
   }
   show() { this.svg.setAttribute("viewBox", this.box.join(" ")); this.strokes?.draw(); }
   moves() {
@@ -156,7 +161,7 @@ class Picture {
   markPlace(path, radius) {
     const length = path.getTotalLength(), free = ({ x, y }) => !this.solids().some(([left, top, right, bottom]) => x > left - radius && x < right + radius && y > top - radius && y < bottom + radius) && !this.placed.some(other => Math.hypot(other.x - x, other.y - y) < 2 * radius);
     const along = [.5, .4, .6, .3, .7, .2, .8, .12, .88].map(part => path.getPointAtLength(part * length)), middle = along[0], far = radius + 3;
-    const beside = [[far, 0], [-far, 0], [0, far], [0, -far], [far, far], [-far, far]].map(([x, y]) => ({ x: middle.x + x, y: middle.y + y }));
+    const beside = [far, far + radius, far + 2 * radius].flatMap(far => [[far, 0], [-far, 0], [0, far], [0, -far], [far, far], [-far, far]]).map(([x, y]) => ({ x: middle.x + x, y: middle.y + y }));
     const place = [...(length > 3 * radius ? along : []), ...beside].find(free) || middle;
     this.placed.push(place);
     return place;
@@ -213,7 +218,8 @@ class Strokes {
     const order = ["u0", "u1", "u2", "u3", "u4", "again", "warn", "off", "bad"];
     for (const { level, thick, path } of [...kinds.values()].sort((a, b) => order.indexOf(a.level) - order.indexOf(b.level))) {
       paint.strokeStyle = this.colours.get(level); paint.lineWidth = Math.max(thick, .7 / scale); paint.setLineDash(level === "bad" ? [7, 4] : level === "off" ? [2, 4] : []);
-      paint.globalAlpha = level[0] === "u" && picture.links.length > 600 ? .55 : 1; paint.stroke(path);
+      // Many thin lines hide each other; wide ones have the colours of the legend.
+      paint.globalAlpha = level[0] === "u" && picture.links.length > 600 && paint.lineWidth * scale < 1.5 * ratio ? .55 : 1; paint.stroke(path);
     }
     paint.globalAlpha = 1;
   }

@@ -33,9 +33,11 @@ function stagesOf(look, node) {
   });
 }
 
+/// The used share of a capacity; nothing if there is no limit.
 function bar(held, room) {
-  const bar = make("span", undefined, "bar"), fill = make("i"), share = room > 0 ? held / room : held > 0 ? 1 : 0;
-  fill.style.width = Math.min(100, 100 * share).toFixed(1) + "%"; if (room > 0 && share > .85) fill.className = "full";
+  if (!(room > 0)) return make("span");
+  const bar = make("span", undefined, "bar"), fill = make("i"), share = held / room;
+  fill.style.width = Math.min(100, 100 * share).toFixed(1) + "%"; if (share > .85) fill.className = "full";
   bar.append(fill); return bar;
 }
 
@@ -52,7 +54,7 @@ function fieldOf({ stage, places, each }) {
     const cell = make("span", place.held === null ? "" : String(place.number));
     if (place.held !== null) {
       const share = place.held / (each || most);
-      if (place.held > 0) { cell.style.background = share > .85 ? "var(--warn)" : `color-mix(in srgb, var(--u3) ${(20 + 80 * Math.min(1, Math.sqrt(share))).toFixed(0)}%, transparent)`; cell.style.color = "var(--ink)"; }
+      if (place.held > 0) { cell.style.background = each && share > .85 ? "var(--warn)" : `color-mix(in srgb, var(--u3) ${(20 + 80 * Math.min(1, Math.sqrt(share))).toFixed(0)}%, transparent)`; cell.style.color = "var(--ink)"; }
       cell.title = `${stage.place} ${place.number}: ${place.held} ${stage.unit}` + (each ? ` of ${each}` : "");
     } else cell.style.visibility = "hidden";
     grid.append(cell);
