@@ -145,10 +145,10 @@ NFT
 
 # "NAMESPACE INTERFACE WHAT" for every end that has an impairment.
 states() {
-    local netns told
+    local netns qdiscs
     for netns in "${!ends[@]}"; do
-        told=$'\n'$(tc -n "$netns" -s qdisc show)
-        printf '%s\n' "${told//$'\n'qdisc /$'\n'$netns qdisc }"
+        qdiscs=$'\n'$(tc -n "$netns" -s qdisc show)
+        printf '%s\n' "${qdiscs//$'\n'qdisc /$'\n'$netns qdisc }"
         [[ ! -e $nft_mark$netns ]] || inside "$netns" nft list ruleset 2>/dev/null | sed "s/^table /$netns &/"
     done | awk '
         $2 == "qdisc" && $3 == "netem" {

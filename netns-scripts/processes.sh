@@ -50,8 +50,8 @@ phw_start_nodes() {
     read -ra arguments <<<"$PHW_LAB_RUN_ARGUMENTS ${PHW_FIRST:-}"
     # shellcheck disable=SC2016  # expanded by the inner shell
     setsid bash -c '
-        dir=$1 netns=$2 lab=$3 nodes=$4 told=0
-        trap "told=1" INT TERM HUP
+        dir=$1 netns=$2 lab=$3 nodes=$4 signalled=0
+        trap "signalled=1" INT TERM HUP
         id() {
             local stat fields
             stat=$(<"/proc/$1/stat")
@@ -60,7 +60,7 @@ phw_start_nodes() {
         }
         id $$ >>"$dir/.starter" || exit 1
         for node in $nodes; do
-            (( ! told )) || exit 1
+            (( ! signalled )) || exit 1
             enter=()
             [[ -z $netns ]] || enter=(nsenter "--net=/run/netns/$netns$node" --)
             "${enter[@]}" "${@:5}" --topology "$dir/topology.toml" --node "$node" --lab "$lab" \

@@ -22,12 +22,12 @@ is_case() {
 # or not, into a row "PARAGRAPH|RUNS|CODE|TEST". A missing part is empty.
 entries() {
   awk '
-    function told() { if (paragraph != "") print paragraph "|" part["runs"] "|" part["code"] "|" part["test"]; paragraph = ""; delete part }
-    /^- \*\*([0-9]|WP )/ { told(); paragraph = $0; sub(/^- \*\*/, "", paragraph); sub(/\*\*.*/, "", paragraph); now = ""; next }
+    function emit() { if (paragraph != "") print paragraph "|" part["runs"] "|" part["code"] "|" part["test"]; paragraph = ""; delete part }
+    /^- \*\*([0-9]|WP )/ { emit(); paragraph = $0; sub(/^- \*\*/, "", paragraph); sub(/\*\*.*/, "", paragraph); now = ""; next }
     /^  - (runs|code|test):/ { now = substr($0, 5, 4); part[now] = substr($0, 10); next }
     /^    / && now != "" { part[now] = part[now] " " $0; next }
-    /^(#|$)/ { told() }
-    END { told() }' "$1"
+    /^(#|$)/ { emit() }
+    END { emit() }' "$1"
 }
 # marks RUNS: its marks without the remarks in brackets, one per line.
 marks() {
@@ -95,8 +95,8 @@ result=$failed
 # Each kind of error, made in a copy of the first entries, is found, and nothing else is.
 copy=$(mktemp)
 trap 'rm -f -- "$copy"' EXIT
-# told WORDS SED: after this edit the entries cause exactly one complaint, which contains WORDS.
-told() {
+# complains_once WORDS SED: after this edit the entries cause exactly one complaint, which contains WORDS.
+complains_once() {
   local words=$1 found
   sed '/^- \*\*4.2 /,$d' docs/guide/src/paper-coverage.md | sed "$2" >"$copy"
   found=$(check "$copy")
@@ -105,13 +105,13 @@ told() {
   result=1
 }
 core='machines\/blackwidow\/src\/router\/core.rs'
-told "has the mark ''" '0,/^  - runs: live, virtual$/{//d}'
-told "has the mark 'sometimes'" '0,/^  - runs: live, virtual$/s//  - runs: live, sometimes/'
-told "stands beside other marks" '0,/^  - runs: live, virtual$/s//  - runs: live, test only/'
-told "no binary reaches" '0,/^  - runs: test only$/s//  - runs: live/'
-told "a binary may reach" '0,/^  - runs: live, virtual$/s//  - runs: test only/'
-told "names no item" "0,/\`$core::run_until\`/s//\`$core\`/"
-told "which is not an item" "0,/\`$core::run_until\`/s//\`$core::run_backwards\`/"
-told "which is not there" '0,/`src\/kit\/arbiter.rs::matrix/s//`src\/kit\/umpire.rs::matrix/'
+complains_once "has the mark ''" '0,/^  - runs: live, virtual$/{//d}'
+complains_once "has the mark 'sometimes'" '0,/^  - runs: live, virtual$/s//  - runs: live, sometimes/'
+complains_once "stands beside other marks" '0,/^  - runs: live, virtual$/s//  - runs: live, test only/'
+complains_once "no binary reaches" '0,/^  - runs: test only$/s//  - runs: live/'
+complains_once "a binary may reach" '0,/^  - runs: live, virtual$/s//  - runs: test only/'
+complains_once "names no item" "0,/\`$core::run_until\`/s//\`$core\`/"
+complains_once "which is not an item" "0,/\`$core::run_until\`/s//\`$core::run_backwards\`/"
+complains_once "which is not there" '0,/`src\/kit\/arbiter.rs::matrix/s//`src\/kit\/umpire.rs::matrix/'
 [ "$result" != 0 ] || echo "ok - errors of eight kinds in the page are found"
 exit "$result"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which functions, constants and types of this workspace the binaries reach, as far as names tell.
+"""Which functions, constants and types of this workspace the binaries reach, as far as names show it.
 
     tests/reachable.py [ROOT]      prints `reached FILE::NAME` or `unreached FILE::NAME` for each
 

@@ -295,8 +295,8 @@ netns_test() {
     printf '%s\n' "$status" >"$out.status"
 }
 
-# told FILE OUT SCHEDULER: prints the cases of a test that all_of runs, or will run, as they appear; then its verdict.
-told() {
+# show_cases FILE OUT SCHEDULER: prints the cases of a test that all_of runs, or will run, as they appear; then its verdict.
+show_cases() {
     local file=$1 out=$2 status
     printf '# %s\n' "$file"
     until [[ -s $out.pid ]] || ! kill -0 "$3" 2>/dev/null; do sleep 0.1; done
@@ -342,10 +342,10 @@ run_tests() {
     for test in "${@:2}"; do judged "$test" "$(out_of "$test")" "$scheduler"; done
     wait "$scheduler"
 }
-# judged: prints the output of told, and decides whether the file is run again.
+# judged: prints the output of show_cases, and decides whether the file is run again.
 judged() {
     local before=("$passed" "$skipped" "$unreasoned" "${#first_failures[@]}") failure
-    told "$@"
+    show_cases "$@"
     (( ${#first_failures[@]} > before[3] )) || return 0
     again+=("$1")
     for failure in "${first_failures[@]:before[3]}"; do failed_in+=("$1"); done

@@ -115,7 +115,7 @@ impl Program {
         neighbours: [usize; 4],
         handles: &[u64],
     ) -> Outcome<[Vec<u64>; 4]> {
-        let place = |side: usize| (count % 2 * 4 + side as u64) * EDGE_BYTES;
+        let offset = |side: usize| (count % 2 * 4 + side as u64) * EDGE_BYTES;
         let mut names = Vec::new();
         for (side, rank) in neighbours.into_iter().enumerate() {
             let bytes: Vec<u8> = edge(tile, side)
@@ -125,14 +125,14 @@ impl Program {
             // The neighbour above sees our upper edge as its lower one.
             let theirs = side ^ 1;
             if rank == self.rank {
-                self.nic.write(IN + place(theirs), &bytes)?;
+                self.nic.write(IN + offset(theirs), &bytes)?;
                 continue;
             }
-            self.nic.write(OUT + place(side), &bytes)?;
+            self.nic.write(OUT + offset(side), &bytes)?;
             let name = self.name();
-            let to = self.remote(rank, handles[rank], place(theirs));
+            let to = self.remote(rank, handles[rank], offset(theirs));
             let from = Local {
-                offset: OUT + place(side),
+                offset: OUT + offset(side),
                 bytes: EDGE_BYTES,
             };
             let event = Some(count * 4 + theirs as u64);
@@ -154,7 +154,7 @@ impl Program {
         let mut halo = [const { Vec::new() }; 4];
         for (side, edge) in halo.iter_mut().enumerate() {
             let mut bytes = [[0; 8]; SIDE];
-            self.nic.read(IN + place(side), bytes.as_flattened_mut())?;
+            self.nic.read(IN + offset(side), bytes.as_flattened_mut())?;
             *edge = bytes.map(u64::from_le_bytes).to_vec();
         }
         Ok(halo)

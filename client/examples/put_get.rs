@@ -81,12 +81,12 @@ pub fn program(this: &mut Program) -> Outcome {
     };
     this.nic.block_put(name, there, from, Some(rank as u64))?;
     this.end(name)?;
-    let told = this.until(|completion| match *completion {
+    let word = this.until(|completion| match *completion {
         Completion::BlockEvent { word, .. } => Some(word),
         _ => None,
     })?;
-    if told != before as u64 {
-        return Err(format!("told {told} by program {before}").into());
+    if word != before as u64 {
+        return Err(format!("received word {word} from program {before}").into());
     }
     this.holds(IN, before, BLOCK as usize)?;
     let name = this.name();

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Length of a line in bytes, which fits into every put. Its flag follows at `FLAG`.
 const LINE: u64 = 32;
 /// Distance between the slots of programs.
-const PLACE: u64 = 128;
+const SLOT_BYTES: u64 = 128;
 const FLAG: u64 = 64;
 /// Offset of the common word at the first program, and of the destination of loads.
 const SUM: u64 = 64 << 10;
@@ -37,9 +37,9 @@ pub fn program(this: &mut Program) -> Outcome {
     let handles = this.agree(handle.into())?;
     let (rank, count) = (this.rank, this.all.len());
     let others: Vec<_> = (0..count).filter(|&other| other != rank).collect();
-    let place = rank as u64 * PLACE;
+    let own = rank as u64 * SLOT_BYTES;
     for &to in &others {
-        let there = |offset| this.remote(to, handles[to], place + offset);
+        let there = |offset| this.remote(to, handles[to], own + offset);
         let (data, flag) = (there(0), there(FLAG));
         let name = this.name();
         this.nic.put(name, data, &line(rank, to), false)?;
@@ -65,7 +65,7 @@ pub fn program(this: &mut Program) -> Outcome {
     }
     let begin = Instant::now();
     for &from in &others {
-        let theirs = from as u64 * PLACE;
+        let theirs = from as u64 * SLOT_BYTES;
         while this.nic.word(theirs + FLAG)?.load(Acquire) == 0 {
             if begin.elapsed() > PATIENCE {
                 return Err(format!("program {from} has stored nothing").into());

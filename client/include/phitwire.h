@@ -199,7 +199,7 @@ enum PhwStatus
    */
   PHW_STATUS_OUT_OF_BOUNDS,
   /**
-   * The remote address is not a multiple of what the operation requires.
+   * The remote address is not aligned as the operation requires.
    */
   PHW_STATUS_MISALIGNED,
   /**
@@ -431,7 +431,8 @@ void phw_leave(struct PhwNic *nic);
  * The NIC's processor number.
  *
  * # Safety
- * `nic` is null or a NIC of `phw_attach`; here and below.
+ * `nic` is null or a NIC of `phw_attach`. The same holds for the other functions with this
+ * parameter.
  */
 int phw_processor(struct PhwNic *nic);
 
@@ -446,7 +447,7 @@ int phw_member(struct PhwNic *nic);
 int phw_longest_put(struct PhwNic *nic);
 
 /**
- * What the NIC supports beside puts and gets: `PHW_HAS_ATOMICS` and so on, or-ed.
+ * What the NIC supports besides puts and gets: `PHW_HAS_ATOMICS` and so on, or-ed.
  */
 int phw_operations(struct PhwNic *nic);
 
@@ -595,7 +596,7 @@ int phw_fd(struct PhwNic *nic);
 int phw_socket(struct PhwNic *nic);
 
 /**
- * The name of what a function has returned, for messages: "ok" for PHW_OK, "out_of_range" for
+ * The name of a function's return value, for messages: "ok" for PHW_OK, "out_of_range" for
  * PHW_OUT_OF_RANGE; "unknown" for other numbers. Never null; do not free it.
  */
 const char *phw_error_name(int code);

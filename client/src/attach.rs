@@ -42,43 +42,43 @@ pub struct Options {
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     /// The options are invalid.
-    #[error("{place}: {what}")]
+    #[error("{path}: {what}")]
     Options {
         /// Path of the door.
-        place: PathBuf,
+        path: PathBuf,
         /// The invalid option, and the valid values.
         what: String,
     },
     /// The socket at the path is not a door.
-    #[error("{place}: {what}; expected the door of a NIC, NODE.door{}", doors::note_of_others(.place))]
+    #[error("{path}: {what}; expected the door of a NIC, NODE.door{}", doors::note_of_others(.path))]
     NotADoor {
         /// The path.
-        place: PathBuf,
-        /// What is there.
+        path: PathBuf,
+        /// What was found instead of a door.
         what: String,
     },
     /// No NIC listens at the path.
     #[error(
-        "{place}: no NIC is listening ({source}); expected the socket of a running NIC in the \
+        "{path}: no NIC is listening ({source}); expected the socket of a running NIC in the \
          directory of its lab: start the lab, or specify another door{}",
-        doors::note_of_others(.place)
+        doors::note_of_others(.path)
     )]
     Connect {
         /// Path of the door.
-        place: PathBuf,
+        path: PathBuf,
         /// The system's error.
         source: io::Error,
     },
     /// No answer arrived in time.
     #[error(
-        "{place}: no answer within {} s of this program's running time{overload}; expected a \
+        "{path}: no answer within {} s of this program's running time{overload}; expected a \
          welcome: check whether the NIC is stopped or starved of processor time{}, and try again",
         .patience.as_secs(),
-        doors::note_of_wrong_name(.place)
+        doors::note_of_wrong_name(.path)
     )]
     Silent {
         /// Path of the door.
-        place: PathBuf,
+        path: PathBuf,
         /// The time limit, counted only while the program ran.
         patience: Duration,
         /// A note on an overloaded machine; may be empty.
@@ -86,41 +86,41 @@ pub enum AttachError {
     },
     /// The connection broke.
     #[error(
-        "{place}: the connection broke ({source}); expected a welcome with {DESCRIPTORS} \
+        "{path}: the connection broke ({source}); expected a welcome with {DESCRIPTORS} \
          descriptors: check whether the NIC is still running, and the end of its log"
     )]
     Broke {
         /// Path of the door.
-        place: PathBuf,
+        path: PathBuf,
         /// The system's error.
         source: io::Error,
     },
     /// The NIC refuses the program.
-    #[error("{place}: {}", refusal(*.entry))]
+    #[error("{path}: {}", refusal(*.entry))]
     Refused {
         /// Path of the door.
-        place: PathBuf,
+        path: PathBuf,
         /// Reason of the refusal.
         entry: Entry,
     },
     /// The answer is not a valid welcome.
     #[error(
-        "{place}: malformed welcome ({error}); expected a NIC of this client's version: build both \
+        "{path}: malformed welcome ({error}); expected a NIC of this client's version: build both \
          from the same source"
     )]
     NotUnderstood {
         /// Path of the door.
-        place: PathBuf,
+        path: PathBuf,
         /// The parse error.
         error: EntryError,
     },
     /// The memory or descriptors sent with the welcome are unusable.
     #[error(
-        "{place}: {what}; expected a NIC of this client's version: build both from the same source"
+        "{path}: {what}; expected a NIC of this client's version: build both from the same source"
     )]
     Unfit {
         /// Path of the door.
-        place: PathBuf,
+        path: PathBuf,
         /// Description of the fault.
         what: String,
     },
@@ -167,28 +167,28 @@ impl Nic {
         options: &Options,
         patience: Duration,
     ) -> Result<Self, AttachError> {
-        let place = path.as_ref();
-        let hello = hello(place, options)?;
+        let path = path.as_ref();
+        let hello = hello(path, options)?;
         // A control socket would not answer a hello.
-        if let Some(what) = doors::control_socket(place) {
-            return Err(not_a_door(place, &what));
+        if let Some(what) = doors::control_socket(path) {
+            return Err(not_a_door(path, &what));
         }
         let socket =
-            connected(place, Patience::new(patience)).map_err(|source| match source.kind() {
-                io::ErrorKind::WouldBlock => silent(place, patience),
+            connected(path, Patience::new(patience)).map_err(|source| match source.kind() {
+                io::ErrorKind::WouldBlock => silent(path, patience),
                 _ => AttachError::Connect {
-                    place: place.into(),
+                    path: path.into(),
                     source,
                 },
             })?;
-        greet(place, socket, &hello, patience)
+        greet(path, socket, &hello, patience)
     }
 }
 
-fn hello(place: &Path, options: &Options) -> Result<[u8; HELLO_BYTES], AttachError> {
+fn hello(path: &Path, options: &Options) -> Result<[u8; HELLO_BYTES], AttachError> {
     let wrong = |what| {
-        let place = place.into();
-        Err(AttachError::Options { place, what })
+        let path = path.into();
+        Err(AttachError::Options { path, what })
     };
     if options.member == Some(ANY_MEMBER) {
         return wrong(format!("invalid member {ANY_MEMBER}: expected 0 to 254"));
@@ -209,16 +209,16 @@ fn hello(place: &Path, options: &Options) -> Result<[u8; HELLO_BYTES], AttachErr
     Ok(message)
 }
 
-fn not_a_door(place: &Path, what: &str) -> AttachError {
+fn not_a_door(path: &Path, what: &str) -> AttachError {
     AttachError::NotADoor {
-        place: place.into(),
+        path: path.into(),
         what: what.into(),
     }
 }
 
-fn silent(place: &Path, patience: Duration) -> AttachError {
+fn silent(path: &Path, patience: Duration) -> AttachError {
     AttachError::Silent {
-        place: place.into(),
+        path: path.into(),
         patience,
         overload: overload(),
     }
@@ -240,14 +240,14 @@ fn patiently<T>(mut patience: Patience, mut act: impl FnMut() -> io::Result<T>) 
     }
 }
 
-/// Connects a socket to `place`. Its sends and receives block for up to [`SLICE`].
-fn connected(place: &Path, patience: Patience) -> io::Result<OwnedFd> {
+/// Connects a socket to `path`. Its sends and receives block for up to [`SLICE`].
+fn connected(path: &Path, patience: Patience) -> io::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC;
     let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
     let slice = TimeVal::milliseconds(SLICE.as_millis() as i64);
     setsockopt(&socket, SendTimeout, &slice)?;
     setsockopt(&socket, ReceiveTimeout, &slice)?;
-    let address = UnixAddr::new(place)?;
+    let address = UnixAddr::new(path)?;
     // Wait while the listen queue is full of programs that a busy NIC has not accepted yet.
     patiently(patience, || Ok(connect(socket.as_raw_fd(), &address)?))?;
     Ok(socket)
@@ -255,22 +255,22 @@ fn connected(place: &Path, patience: Patience) -> io::Result<OwnedFd> {
 
 /// Sends the hello, and builds the NIC from the answer.
 fn greet(
-    place: &Path,
+    path: &Path,
     socket: OwnedFd,
     hello: &[u8; HELLO_BYTES],
     patience: Duration,
 ) -> Result<Nic, AttachError> {
     let failed = |source: io::Error| match source.kind() {
-        io::ErrorKind::WouldBlock => silent(place, patience),
+        io::ErrorKind::WouldBlock => silent(path, patience),
         _ => AttachError::Broke {
-            place: place.into(),
+            path: path.into(),
             source,
         },
     };
     let send = || descriptors::send(&socket, hello, &[]);
     patiently(Patience::new(patience), send).map_err(failed)?;
     let mut answer = [0; HELLO_BYTES];
-    let foreign = || not_a_door(place, "another kind of process answers there");
+    let foreign = || not_a_door(path, "another kind of process answers there");
     // A welcome is sent in one piece, so it arrives whole or not at all: part of an answer is from
     // another kind of process.
     let receive = || match descriptors::receive(&socket, &mut answer) {
@@ -282,16 +282,16 @@ fn greet(
     let welcome = Welcome::parse(&answer).map_err(|error| match error {
         EntryError::Magic => foreign(),
         error => AttachError::NotUnderstood {
-            place: place.into(),
+            path: path.into(),
             error,
         },
     })?;
     if welcome.entry != Entry::Welcome {
-        let (place, entry) = (place.into(), welcome.entry);
-        return Err(AttachError::Refused { place, entry });
+        let (path, entry) = (path.into(), welcome.entry);
+        return Err(AttachError::Refused { path, entry });
     }
     let unfit = |what| AttachError::Unfit {
-        place: place.into(),
+        path: path.into(),
         what,
     };
     let came = descriptors.len();

@@ -24,9 +24,9 @@ pub fn of_lab(directory: &Path) -> Vec<PathBuf> {
     doors
 }
 
-/// A note for error messages about `place`: the doors beside it, or the missing directory.
-pub fn note_of_others(place: &Path) -> String {
-    let Some(directory) = place.parent().filter(|parent| *parent != Path::new("")) else {
+/// A note for error messages about `path`: the doors beside it, or the missing directory.
+pub fn note_of_others(path: &Path) -> String {
+    let Some(directory) = path.parent().filter(|parent| *parent != Path::new("")) else {
         return String::new();
     };
     if !directory.exists() {
@@ -47,25 +47,25 @@ pub fn note_of_others(place: &Path) -> String {
     }
 }
 
-/// What `place` is if its name and those beside it show that it is a control socket.
-pub(crate) fn control_socket(place: &Path) -> Option<String> {
-    if place.extension()? != "sock" {
+/// What `path` is if its name and those beside it show that it is a control socket.
+pub(crate) fn control_socket(path: &Path) -> Option<String> {
+    if path.extension()? != "sock" {
         return None;
     }
-    let door = place.with_extension(DOOR);
+    let door = path.with_extension(DOOR);
     if door.exists() {
         return Some(format!(
             "this is the node's control socket, and its door is {}",
             door.display()
         ));
     }
-    let has_doors = !of_lab(place.parent()?).is_empty();
+    let has_doors = !of_lab(path.parent()?).is_empty();
     has_doors.then(|| "this is the control socket of a node without a door".into())
 }
 
-/// A note for error messages about a `place` whose name is not that of a door.
-pub(crate) fn note_of_wrong_name(place: &Path) -> &'static str {
-    match is_door_name(place) {
+/// A note for error messages about a `path` whose name is not that of a door.
+pub(crate) fn note_of_wrong_name(path: &Path) -> &'static str {
+    match is_door_name(path) {
         true => "",
         false => ", and whether this is the door of a NIC (NODE.door)",
     }

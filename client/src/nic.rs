@@ -177,7 +177,7 @@ impl Nic {
     /// program gets a [`Completion::PutEvent`].
     ///
     /// # Errors
-    /// As for [`post`](Self::post), here and below.
+    /// As for [`post`](Self::post); the same holds for the other methods that post one command.
     pub fn put(&mut self, name: u64, to: Remote, data: &[u8], event: bool) -> Result<(), Error> {
         let request = Request::Put {
             to,

@@ -74,6 +74,8 @@ fn programs_that_jam_are_noticed() {
         this.nic.receive(1, part)?;
         this.received(1).map(drop)
     });
-    let error = ended.expect_err("nobody has told anything").to_string();
+    let error = ended
+        .expect_err("each program waits for the other")
+        .to_string();
     assert!(error.contains("gone"), "{error}");
 }

@@ -141,7 +141,7 @@ fn compiled(name: &str, into: &Path) -> Option<PathBuf> {
     Some(program)
 }
 
-/// A program that finds the library.
+/// A command that runs a program with the library in its search path.
 fn started(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.env("LD_LIBRARY_PATH", library());

@@ -227,7 +227,7 @@ fn a_program_that_leaves_takes_its_memory_with_it() {
 fn refused(options: &Options, answer: impl FnOnce(UnixStream) + Send + 'static) -> AttachError {
     let directory = tempfile::tempdir().expect("there is room");
     let door = directory.path().join("door");
-    let listener = UnixListener::bind(&door).expect("the place is new");
+    let listener = UnixListener::bind(&door).expect("the path is new");
     let server = std::thread::spawn(move || {
         let (mut socket, _) = listener.accept().expect("somebody comes");
         let mut hello = [0; HELLO_BYTES];
@@ -285,18 +285,18 @@ fn other_files_than_doors_are_refused_with_a_reason() {
 #[test]
 fn unfit_descriptors_are_refused() {
     // Actual bytes of memory, bytes announced in the welcome, and number of events sent.
-    for (are, told, events) in [
+    for (actual, announced, events) in [
         (1 << 16, 1 << 17, 2),
         (1 << 17, 1 << 16, 2),
         (0, 0, 2),
         (1 << 16, 1 << 16, 1),
     ] {
         let found = refused(&OPTIONS, move |socket| {
-            let (_, memory) = Mapping::create(are).expect("there is memory");
+            let (_, memory) = Mapping::create(actual).expect("there is memory");
             let event = Event::new().expect("there are descriptors");
             let all = [memory.as_fd(), event.as_fd(), event.as_fd()];
             let with = &all[..1 + events];
-            descriptors::send(&socket, &welcome(told), with).expect("it is read");
+            descriptors::send(&socket, &welcome(announced), with).expect("it is read");
         });
         assert!(matches!(found, AttachError::Unfit { .. }), "{found:?}");
     }
@@ -340,7 +340,7 @@ fn a_control_socket_is_recognised_at_once() {
     let lab = tempfile::tempdir().expect("there is room");
     let at = |name: &str| lab.path().join(name);
     let names = ["nic0.sock", "nic0.door", "nic1.door", "r0.sock"];
-    let _all = names.map(|name| UnixListener::bind(at(name)).expect("the place is new"));
+    let _all = names.map(|name| UnixListener::bind(at(name)).expect("the path is new"));
     let patience = Duration::from_secs(20);
     let error = |name: &str| {
         let start = Instant::now();
@@ -368,7 +368,7 @@ fn a_control_socket_is_recognised_at_once() {
 fn another_service_is_recognised_by_its_answer() {
     let directory = tempfile::tempdir().expect("there is room");
     let path = directory.path().join("service");
-    let listener = UnixListener::bind(&path).expect("the place is new");
+    let listener = UnixListener::bind(&path).expect("the path is new");
     let service = std::thread::spawn(move || {
         let (mut socket, _) = listener.accept().expect("it connects");
         socket.write_all(b"220 ready\r\n").expect("it is read");
@@ -384,7 +384,7 @@ fn another_service_is_recognised_by_its_answer() {
 fn a_silent_door_times_out() {
     let directory = tempfile::tempdir().expect("there is room");
     let door = directory.path().join("door");
-    let _listener = UnixListener::bind(&door).expect("the place is new");
+    let _listener = UnixListener::bind(&door).expect("the path is new");
     let start = Instant::now();
     let patience = Duration::from_secs(1);
     let found = Nic::attach_within(&door, &OPTIONS, patience).expect_err("nobody answers");

@@ -18,7 +18,7 @@ names=()
 curve() { names+=("$1"); calls[$1]=${*:2}; }
 
 # Windows are those of the command's own, which settle themselves, where that is cheap; elsewhere as long as a steady state
-# needs to be told from a saturated one (virtual-time.md, "Phases and saturation").
+# needs to be distinguished from a saturated one (virtual-time.md, "Phases and saturation").
 chip='--warmup 5000 --measure 10000 --seeds 3'
 curve yarc-64-uniform yarc-64 --load 0.05..1.0:0.05 "$chip"
 curve yarc-64-hotspot yarc-64 --traffic hotspot:0:10 --load 0.01..0.2:0.01 --warmup 5000 --measure 20000 --seeds 3

@@ -48,7 +48,7 @@ field("lanes", "uint16", "Lanes", base.HEX)
 field("units", "uint16", "Phits, sets or bursts")
 field("check", "uint32", "Header check", base.HEX)
 field("check__status", "uint8", "Header check is", base.DEC, VERDICTS)
--- What the link control blocks tell each other, whatever the machine.
+-- What the link control blocks of all machines exchange.
 field("lcb__seq", "uint64", "Number of the first packet, set or burst")
 field("lcb__ack", "uint64", "Next one expected: acknowledged is all before it")
 field("lcb__offset", "uint8", "Phits of the first packet sent before")

@@ -195,7 +195,7 @@ local function control_set(A, set, S)
   end
 end
 
--- The full number of a set, of which only seven bits are told: the one nearest to what is expected.
+-- The full number of a set, of which only seven bits are sent: the one nearest to the expected number.
 local function near(expected, low)
   local number = expected - expected % 128 + low
   if number > expected + 63 then number = number - 128 elseif number < expected - 64 then number = number + 128 end

@@ -76,8 +76,8 @@ impl AttachTarget {
         })
     }
 
-    /// The place for one more endpoint of a program that has `others`: after the first ones, each
-    /// has few receives.
+    /// The target for one more endpoint of a program that has `others` already: after the first
+    /// ones, each has few receives.
     pub fn for_another_endpoint(&self, others: usize) -> Self {
         let receives = match others < FIRST_ENDPOINTS {
             true => self.receives,
@@ -230,16 +230,16 @@ mod tests {
 
     #[test]
     fn many_endpoints_of_a_program_share_a_nic() {
-        let place = AttachTarget {
+        let target = AttachTarget {
             door: "/lab/nic0.door".into(),
             job: 1,
             reach: true,
             receives: RECEIVES,
         };
         // OpenSHMEM's contexts are endpoints. One without a receive would get no answers.
-        let all = (0..34).map(|others| place.for_another_endpoint(others).receives);
+        let all = (0..34).map(|others| target.for_another_endpoint(others).receives);
         assert_eq!(all.sum::<usize>(), NIC_RECEIVES);
-        assert_eq!(place.for_another_endpoint(1).receives, RECEIVES);
+        assert_eq!(target.for_another_endpoint(1).receives, RECEIVES);
     }
 
     #[test]

@@ -123,17 +123,17 @@ impl Driver {
     ///
     /// # Errors
     /// See [`Unattached`].
-    pub fn attach(place: &AttachTarget) -> Result<Self, Unattached> {
+    pub fn attach(target: &AttachTarget) -> Result<Self, Unattached> {
         let options = Options {
-            job: place.job,
+            job: target.job,
             member: None,
             data_bytes: SEGMENT,
         };
         let patience = attach_target::attach_patience();
-        let mut nic = Nic::attach_within(&place.door, &options, patience)?;
+        let mut nic = Nic::attach_within(&target.door, &options, patience)?;
         let has = nic.operations();
         if !(has.blocks && has.messages) {
-            return Err(Unattached::NoMessages(place.door.clone()));
+            return Err(Unattached::NoMessages(target.door.clone()));
         }
         let stages = Local {
             offset: STAGES_AT,
@@ -143,11 +143,11 @@ impl Driver {
             .and_then(|handle| handle.map_err(|status| status.to_string()))
             .map_err(|error| {
                 unfit(
-                    &place.door,
+                    &target.door,
                     format!("its memory cannot be registered: {error}"),
                 )
             })?;
-        let reaches_own = place.reach && reaches_own(&mut nic, patience);
+        let reaches_own = target.reach && reaches_own(&mut nic, patience);
         let address = Address {
             processor: nic.processor(),
             member: nic.member(),
@@ -155,7 +155,7 @@ impl Driver {
         };
         let segment = Box::new(SharedMemory(nic.mapping().clone()));
         let mut driver = Self {
-            endpoint: Endpoint::new(address, place.receives, segment, reaches_own),
+            endpoint: Endpoint::new(address, target.receives, segment, reaches_own),
             nic,
             began: Instant::now(),
             turns: 0,
@@ -359,7 +359,7 @@ fn of_another_job(peer: Address) -> String {
 
 fn unfit(door: &std::path::Path, what: String) -> AttachError {
     AttachError::Unfit {
-        place: PathBuf::from(door),
+        path: PathBuf::from(door),
         what,
     }
 }

@@ -18,7 +18,7 @@ impl Bytes {
     /// # Safety
     /// The bytes are valid as long as the value is used.
     pub const unsafe fn new(at: *const c_void, len: usize) -> Self {
-        // Null is empty, whatever the length says.
+        // Null is empty, regardless of the length.
         let len = if at.is_null() { 0 } else { len };
         Self {
             at: at.cast_mut().cast(),

@@ -40,7 +40,7 @@ impl Alarm {
     /// An alarm without NICs.
     ///
     /// # Errors
-    /// Fails if no descriptor is free; here and below.
+    /// Fails if no descriptor is free.
     pub fn new() -> io::Result<Self> {
         let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;

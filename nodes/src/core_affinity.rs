@@ -95,9 +95,9 @@ pub struct CoreAffinity {
 }
 
 impl CoreAffinity {
-    /// Moves the calling thread to the home core for `place`. `None` if there is only one core, or
-    /// the kernel does not report the load.
-    pub fn of(place: NetworkPosition, now: Time) -> Option<Self> {
+    /// Moves the calling thread to the home core for `position`. `None` if there is only one core,
+    /// or the kernel does not report the load.
+    pub fn of(position: NetworkPosition, now: Time) -> Option<Self> {
         let this = Pid::from_raw(0);
         let anywhere = sched_getaffinity(this).ok()?;
         let is_allowed = |&core: &usize| anywhere.is_set(core) == Ok(true);
@@ -106,7 +106,7 @@ impl CoreAffinity {
             return None;
         }
         let mut own = CpuSet::new();
-        own.set(place.core(&cores)?).ok()?;
+        own.set(position.core(&cores)?).ok()?;
         let mut home = Self {
             anywhere,
             own,
@@ -126,11 +126,11 @@ impl CoreAffinity {
         if span < LOOK {
             return;
         }
-        let Some(told) = self.shares() else {
+        let Some(shares) = self.shares() else {
             return;
         };
-        let since = told.since(self.recorded);
-        (self.looked, self.recorded) = (now, told);
+        let since = shares.since(self.recorded);
+        (self.looked, self.recorded) = (now, shares);
         if let Some(home) = self.policy.moves(now, since, span) {
             self.go(home);
         }
@@ -151,13 +151,13 @@ impl CoreAffinity {
         let text = str::from_utf8(&text[..bytes]).ok()?;
         let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
         let mut next = || numbers.next()?.ok();
-        let told = Shares {
+        let shares = Shares {
             ran: Duration::from_nanos(next()?),
             waited: Duration::from_nanos(next()?),
             times: next()?,
         };
         // The thread is running, so a count of zero means that the kernel keeps no statistics.
-        (told.times > 0).then_some(told)
+        (shares.times > 0).then_some(shares)
     }
 }
 
@@ -274,7 +274,8 @@ mod tests {
         let network = CATALOGUE
             .read("aries-3x4.toml", text)
             .expect("a valid description");
-        let before = |name: &str| NetworkPosition::of(&*network, name).map(|place| place.before);
+        let before =
+            |name: &str| NetworkPosition::of(&*network, name).map(|position| position.before);
         for (router, nic) in [
             ("g0-c0s0", "nic0"),
             ("g1-c0s0", "nic4"),
@@ -377,11 +378,11 @@ mod tests {
         let this = Pid::from_raw(0);
         let before = sched_getaffinity(this).expect("every thread has an affinity");
         let clock = clock::Clock::new();
-        let place = NetworkPosition {
+        let position = NetworkPosition {
             before: 1,
             nodes: 2,
         };
-        let Some(mut home) = CoreAffinity::of(place, clock.now()) else {
+        let Some(mut home) = CoreAffinity::of(position, clock.now()) else {
             // Print past the harness's output capture, so that skips can be counted.
             let why = "one core, or a kernel without these counters";
             let name = "core_affinity::tests::a_thread_that_waits_for_its_core_leaves_it";

@@ -37,8 +37,8 @@ impl Subnet {
 
     /// The processor with this address, if any.
     fn processor(self, address: Ipv4Addr) -> Option<u16> {
-        let place = u32::from(address).checked_sub(self.network)?;
-        let processor = place.checked_sub(1)?;
+        let offset = u32::from(address).checked_sub(self.network)?;
+        let processor = offset.checked_sub(1)?;
         let processor = Some(processor).filter(|&processor| processor < self.addresses())?;
         u16::try_from(processor).ok()
     }

@@ -83,9 +83,9 @@ impl LiveDevice {
         let heard = link.last_accepted();
         report.heard_ms = heard.map(|at| now.since(at).as_ns() / 1_000_000);
         if !report.up {
-            let told = self.why[usize::from(port)].clone();
+            let reason = self.why[usize::from(port)].clone();
             report.why =
-                Some(told.unwrap_or_else(|| guess(link.state(), link.counters(), &report.peer)));
+                Some(reason.unwrap_or_else(|| guess(link.state(), link.counters(), &report.peer)));
         } else if link.is_silent() {
             report.state = "silent".to_owned();
             report.why = Some(silent(&report));

@@ -63,7 +63,7 @@ pub struct ProcessConfig {
     /// How long to poll for frames before sleeping.
     pub spin: Duration,
     /// Position in the network, to stay on one core while there is little to do.
-    pub place: Option<NetworkPosition>,
+    pub position: Option<NetworkPosition>,
     /// IP over the fabric, if wanted; routers ignore it.
     pub ip: Option<IpConfig>,
     /// Seed of the noise of fault commands.
@@ -208,8 +208,8 @@ pub fn run(
         "running"
     );
     let home = config
-        .place
-        .and_then(|place| CoreAffinity::of(place, clock.now()));
+        .position
+        .and_then(|position| CoreAffinity::of(position, clock.now()));
     let device = LiveDevice::new(device, config.seed);
     let driver = Driver::new(device, backend, clock, config.spin);
     let mut process = Process {

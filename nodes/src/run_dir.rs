@@ -465,8 +465,8 @@ mod tests {
     #[test]
     fn a_directory_of_others_is_not_used() {
         use std::os::unix::fs::{PermissionsExt, symlink};
-        let place = tempfile::tempdir().unwrap();
-        let run = place.path().join("run");
+        let dir = tempfile::tempdir().unwrap();
+        let run = dir.path().join("run");
         let why = |run: &Path| match LabDir::below(run, "lab") {
             Err(RunDirError::NotOurs { path, why }) if path == run => Some(why),
             _ => None,
@@ -495,11 +495,11 @@ mod tests {
         let claim = early.claim("r0");
         assert!(matches!(claim, Err(RunDirError::NotOurs { path, .. }) if path == run));
         assert!(!early.path().join("r0.pid").exists());
-        let link = place.path().join("link");
-        symlink(place.path(), &link).unwrap();
+        let link = dir.path().join("link");
+        symlink(dir.path(), &link).unwrap();
         assert_eq!(why(&link), Some(NotOurs::Link));
-        fs::write(place.path().join("file"), "").unwrap();
-        assert_eq!(why(&place.path().join("file")), Some(NotOurs::File));
+        fs::write(dir.path().join("file"), "").unwrap();
+        assert_eq!(why(&dir.path().join("file")), Some(NotOurs::File));
     }
 
     #[test]

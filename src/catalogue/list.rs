@@ -126,7 +126,7 @@ impl Catalogue {
         net::read(&self.families(), file, bytes, effort, files)
     }
 
-    /// The network with a name such as `r2-1024`; `None` if no machine knows the name.
+    /// The network with a name such as `r2-1024`; `None` if no machine has the name.
     ///
     /// # Errors
     /// Why the network cannot be generated.

@@ -135,8 +135,8 @@ pub trait Device: DeviceNode {
     fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
         for port in 0..self.ports() as PortId {
             if let Some(link) = self.link(port) {
-                let mut tell = |name: &str, value| visit(&format!("port{port}.{name}"), value);
-                link.for_each_counter(&mut tell);
+                let mut report = |name: &str, value| visit(&format!("port{port}.{name}"), value);
+                link.for_each_counter(&mut report);
             }
         }
     }

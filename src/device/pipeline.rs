@@ -28,11 +28,11 @@ pub struct Stage {
     pub name: Name,
     /// Unit of the contents: `phits`, `flits`, `packets`.
     pub unit: Name,
-    /// Kind of the stage's places: `port`, `tile`.
+    /// Kind of the stage's positions: `port`, `tile`.
     pub place: Name,
-    /// Names of the virtual channels, or of other parts, that each place has.
+    /// Names of the virtual channels, or of other parts, that each position has.
     pub channels: Vec<Name>,
-    /// Capacity per channel, the same at each place; empty if unlimited.
+    /// Capacity per channel, the same at each position; empty if unlimited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capacity: Vec<u64>,
     /// Number of waits in this stage, where they are counted.
@@ -43,21 +43,21 @@ pub struct Stage {
     /// or are counted in another stage.
     #[serde(default)]
     pub inside: bool,
-    /// Places in use, by number.
+    /// Positions in use, by number.
     pub places: Vec<Place>,
 }
 
 /// A port, tile or other part of a stage that holds data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Place {
-    /// Number of the place.
+    /// Number of the position.
     pub number: u16,
     /// Contents, by channel.
     pub held: Vec<u64>,
 }
 
 impl Stage {
-    /// A stage, without places yet, whose contents are part of the device's account.
+    /// A stage, without positions yet, whose contents are part of the device's account.
     pub fn inside(name: &'static str, unit: &'static str, place: &'static str) -> Self {
         Self {
             inside: true,
@@ -65,7 +65,7 @@ impl Stage {
         }
     }
 
-    /// A stage, without places yet, whose contents are accounted for elsewhere.
+    /// A stage, without positions yet, whose contents are accounted for elsewhere.
     pub fn outside(name: &'static str, unit: &'static str, place: &'static str) -> Self {
         Self {
             name: name.into(),
@@ -81,7 +81,7 @@ impl Stage {
         self
     }
 
-    /// Sets the capacity per channel of each place.
+    /// Sets the capacity per channel of each position.
     #[must_use]
     pub fn capacity(mut self, capacity: impl IntoIterator<Item = u64>) -> Self {
         self.capacity = capacity.into_iter().collect();
@@ -95,7 +95,7 @@ impl Stage {
         self
     }
 
-    /// Adds a place with its contents, by channel.
+    /// Adds a position with its contents, by channel.
     pub fn holds(&mut self, number: usize, held: impl IntoIterator<Item = u64>) {
         self.places.push(Place {
             number: number as u16,
@@ -103,7 +103,7 @@ impl Stage {
         });
     }
 
-    /// Sets a single place with a single channel that holds `held`.
+    /// Sets a single position with a single channel that holds `held`.
     #[must_use]
     pub fn single(mut self, channel: &'static str, held: u64) -> Self {
         self.channels = vec![channel.into()];
@@ -112,10 +112,10 @@ impl Stage {
     }
 
     pub fn total(&self) -> u64 {
-        self.places.iter().flat_map(|place| &place.held).sum()
+        self.places.iter().flat_map(|position| &position.held).sum()
     }
 
-    /// Total capacity of the places in use; `None` if unlimited.
+    /// Total capacity of the positions in use; `None` if unlimited.
     pub fn room(&self) -> Option<u64> {
         let each: u64 = self.capacity.iter().sum();
         (!self.capacity.is_empty()).then(|| each * self.places.len() as u64)

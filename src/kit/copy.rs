@@ -24,11 +24,11 @@ fn copy_ends<T: Copy, const N: usize>(from: &[T], to: &mut [T]) {
     if let (Some(first), Some(last)) = (from.first_chunk::<N>(), from.last_chunk::<N>()) {
         // Read both before writing either, so that no load waits for a store.
         let (first, last) = (*first, *last);
-        if let Some(place) = to.first_chunk_mut() {
-            *place = first;
+        if let Some(edge) = to.first_chunk_mut() {
+            *edge = first;
         }
-        if let Some(place) = to.last_chunk_mut() {
-            *place = last;
+        if let Some(edge) = to.last_chunk_mut() {
+            *edge = last;
         }
     }
 }

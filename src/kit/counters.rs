@@ -88,14 +88,14 @@ mod tests {
         let part = |one, two, sides| Three { one, two, sides };
         let mut three = part(1, 0, [1, 3]);
         three.add(&part(0, 2, [2, 1]));
-        let mut told = Vec::new();
-        three.for_each(|name, value| told.push((name, value)));
-        assert_eq!(told, [("one", 1), ("two", 2)]);
-        three.for_each_part(1, |name, value| told.push((name, value)));
-        assert_eq!(told[2..], [("left_side", 3)]);
-        three.for_each_part(2, |name, value| told.push((name, value)));
-        assert_eq!(told[3..], [("left_side", 3), ("right_side", 4)]);
-        for (index, &(name, value)) in told.iter().enumerate() {
+        let mut visited = Vec::new();
+        three.for_each(|name, value| visited.push((name, value)));
+        assert_eq!(visited, [("one", 1), ("two", 2)]);
+        three.for_each_part(1, |name, value| visited.push((name, value)));
+        assert_eq!(visited[2..], [("left_side", 3)]);
+        three.for_each_part(2, |name, value| visited.push((name, value)));
+        assert_eq!(visited[3..], [("left_side", 3), ("right_side", 4)]);
+        for (index, &(name, value)) in visited.iter().enumerate() {
             let has_position = index < Three::COUNT;
             assert_eq!(Three::name(index), has_position.then_some(name));
             assert_eq!(three.nth(index), has_position.then_some(value));

@@ -71,8 +71,8 @@ impl Deadlines {
         while above != 0 {
             let left = 2 * above.trailing_zeros() as usize;
             above &= above - 1;
-            for place in [left, left + 1] {
-                due |= u64::from(self.nodes[width + place] <= now) << place;
+            for child in [left, left + 1] {
+                due |= u64::from(self.nodes[width + child] <= now) << child;
             }
         }
         due

@@ -21,7 +21,7 @@ pub enum Room {
     Open,
     /// Writable in this many cycles: a credit is returning.
     Ahead(u32),
-    /// Not writable before the next read, which reports it.
+    /// Not writable before the next read, which returns that the writer must be woken.
     Starved,
 }
 

@@ -59,8 +59,8 @@ impl<T: Copy + Default> Ring<T> {
             "more elements than slots"
         );
         let from = self.index(from);
-        if let Some(places) = self.slots.get_mut(from..from + elements.len()) {
-            copy_few(elements, places);
+        if let Some(room) = self.slots.get_mut(from..from + elements.len()) {
+            copy_few(elements, room);
             return;
         }
         let (first, second) = elements.split_at(self.slots.len() - from);

@@ -20,7 +20,7 @@ impl Units {
     };
 }
 
-/// One end's account of what it sent and what it received.
+/// One end's account of its sent and received units.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndAccount {
     pub units: Units,

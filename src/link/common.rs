@@ -252,7 +252,7 @@ impl Common {
     pub fn moves(&mut self) {
         debug_assert!(
             self.counters.tx_acked_packets <= self.counters.tx_packets,
-            "the peer acknowledges what it was sent"
+            "the peer acknowledges only units that were sent"
         );
         if self.liveness.acknowledged() {
             self.report(LinkEvent::Resumed);

@@ -12,7 +12,7 @@ use crate::time::Duration;
 
 /// Longest node name, in bytes, that a training frame holds.
 pub(crate) const MAX_NODE_NAME_BYTES: usize = 32;
-/// Maximum number of credits that 20-bit cumulative counts can tell apart.
+/// Maximum number of credits that 20-bit cumulative counts can distinguish.
 pub const MAX_CREDITS: u32 = 1 << 18;
 /// Maximum number of units in flight. A frame more than a window behind is stale, not a repeat.
 pub const MAX_WINDOW: u16 = 1 << 14;

@@ -92,7 +92,7 @@ counters! {
         drop_bad_magic,
         /// Frames dropped: another version of the wire format.
         drop_bad_version,
-        /// Frames dropped: header, or what is checked with it (kind map, control), corrupted.
+        /// Frames dropped: corrupted header, or other fields under its check (kind map, control).
         drop_bad_header_check,
         /// Frames dropped: length does not match the header.
         drop_bad_length,

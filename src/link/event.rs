@@ -69,7 +69,7 @@ pub enum LinkEvent {
         /// Packets discarded from the retry buffer; some may have arrived.
         discarded_packets: u64,
     },
-    /// The peer's process was replaced. What was inside the old one is lost; endpoints time out.
+    /// The peer's process was replaced. Everything inside the old one is lost; endpoints time out.
     PeerRestarted {
         /// Our packets that the old incarnation had not acknowledged, discarded here.
         discarded_packets: u64,

@@ -54,7 +54,10 @@ pub struct LaneWatch {
 
 impl LaneWatch {
     pub fn new(lanes: Lanes, active: u8, threshold: u32) -> Self {
-        assert!(active & !lanes.all() == 0, "there are no other lanes");
+        assert!(
+            active & !lanes.all() == 0,
+            "the mask has only lanes of the link"
+        );
         Self {
             lanes,
             active,
@@ -233,7 +236,7 @@ impl LaneWatch {
     pub fn settle(&mut self, lanes: u8) {
         debug_assert!(
             lanes != 0 && lanes & !self.active == 0,
-            "no lane comes back"
+            "no lane rejoins the session"
         );
         self.settled = true;
         if lanes != self.active {

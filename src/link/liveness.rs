@@ -1,5 +1,4 @@
-//! Peer liveness: when the peer was last heard, and what follows when it is silent or sends nothing
-//! usable.
+//! Peer liveness: when the peer was last heard, and the reaction to silence and to unusable frames.
 
 use super::config::LinkProfile;
 use super::round_trip::Seen;
@@ -232,7 +231,7 @@ impl Liveness {
     }
 
     /// When to check for a stall since `since`: after half the patience, and again after another
-    /// half, since an end that was suspended has not yet read what the peer sent.
+    /// half, since an end that was suspended has not yet read the peer's frames.
     #[inline]
     pub(crate) fn stall_deadline(&self, since: Time) -> Time {
         let Some(silence) = self.silence else {

@@ -170,11 +170,11 @@ pub trait NodeLink: LinkView + Debug + Send + Sized + 'static {
     fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize>;
     /// The next event, oldest first.
     fn poll_event(&mut self) -> Option<LinkEvent>;
-    /// Calls `tell` with the changes of each virtual channel of the receive buffer since the last
+    /// Calls `report` with the changes of each virtual channel of the receive buffer since the last
     /// call. An owner that inspects the buffer need not call it.
     #[inline]
-    fn take_changes(&mut self, tell: impl FnMut(usize, Change)) {
-        self.input_mut().take_changes(tell);
+    fn take_changes(&mut self, report: impl FnMut(usize, Change)) {
+        self.input_mut().take_changes(report);
     }
     /// Returns to the peer the space of everything read from the receive buffer.
     ///

@@ -1,4 +1,5 @@
-//! State of every sending half: its lanes, the round trip, and what the peer owes it.
+//! State of every sending half: its lanes, the round trip, and the acknowledgements and credits
+//! that the peer owes it.
 
 use super::config::LinkProfile;
 use super::round_trip::RoundTrip;
@@ -91,7 +92,7 @@ impl Outgoing {
         }
         debug_assert!(
             self.owed_since <= now && self.timer_from <= now,
-            "both are in the past"
+            "both times are in the past"
         );
     }
 

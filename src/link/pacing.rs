@@ -86,7 +86,7 @@ impl LineClock {
 
     /// `phits` of `waiting` were put into a frame.
     pub fn hand_out(&mut self, phits: u64, waiting: u64) {
-        debug_assert!(phits <= waiting, "only what waits is handed out");
+        debug_assert!(phits <= waiting, "more phits handed out than are waiting");
         self.free_at += self.phit.times(phits);
         self.busy = phits < waiting;
     }

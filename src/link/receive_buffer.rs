@@ -12,15 +12,15 @@ pub enum Change {
 /// The receive buffer of a link end: written by the end, read by its owner. Virtual channels are
 /// numbered from 0.
 pub trait ReceiveBuffer: Debug + Send + 'static {
-    /// Calls `tell` with the changes of each virtual channel since the last call. Owners need not
+    /// Calls `report` with the changes of each virtual channel since the last call. Owners need not
     /// call it, and buffers of whole packets need not implement it.
-    fn take_changes(&mut self, tell: impl FnMut(usize, Change)) {
-        let _ = tell;
+    fn take_changes(&mut self, report: impl FnMut(usize, Change)) {
+        let _ = report;
     }
 
-    /// Calls `tell` with the number of phits or flits read from each virtual channel since the last
-    /// call, as far as their space may be returned to the peer.
-    fn take_freed(&mut self, tell: impl FnMut(usize, u32));
+    /// Calls `report` with the number of phits or flits read from each virtual channel since the
+    /// last call, as far as their space may be returned to the peer.
+    fn take_freed(&mut self, report: impl FnMut(usize, u32));
 
     /// Phits or flits in the buffer, of all virtual channels.
     fn queued(&self) -> u64;

@@ -62,7 +62,7 @@ impl RoundTrip {
         self.shortest_ps = sample.min(self.shortest_ps + drift);
         debug_assert!(
             self.shortest_ps <= sample && self.smoothed_ps > 0,
-            "no measurement is shorter than the shortest"
+            "the minimum bounds all measurements"
         );
     }
 

@@ -130,9 +130,9 @@ impl<W: Wire> LinkEnd<W> {
     /// Ends the session because nothing has been acknowledged for too long, since `owed_since`.
     fn give_up(&mut self, owed_since: Time, now: Time) {
         let link = &mut self.common;
-        let told = link.liveness.is_stalled();
+        let was_stalled = link.liveness.is_stalled();
         let heard = link.liveness.gave_up(owed_since, now);
-        if heard && !told {
+        if heard && !was_stalled {
             link.counters.stalls += 1;
             link.report(LinkEvent::Stalled);
         }
@@ -178,7 +178,7 @@ impl<W: Wire> LinkEnd<W> {
         }
         let header = &training.header;
         let link = &mut self.common;
-        // A peer that has heard us receives on some lane.
+        // A peer that has received our frames uses some receive lane.
         if training.heard && training.rx_lanes == 0 {
             link.counters.drop_wrong_lanes += 1;
             return;
@@ -356,7 +356,7 @@ impl<W: Wire> LinkEnd<W> {
         debug_assert_eq!(
             self.wire.unacknowledged_packets(),
             0,
-            "what the peer may have is not sent again"
+            "units that the peer may have are not resent"
         );
         let link = &mut self.common;
         link.state.go(to);

@@ -59,7 +59,7 @@ impl Refusal {
 
 const _: () = assert!(
     1 << MAX_LANES <= u16::BITS,
-    "`told` has a bit for every set of lanes"
+    "`announced` has a bit for every set of lanes"
 );
 
 /// A training frame to send.

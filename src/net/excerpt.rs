@@ -83,7 +83,7 @@ impl<'t> Lines<'t> {
     }
 
     /// Line and column, both from 1, of one of the offsets.
-    pub(super) fn place(&self, offset: usize) -> (usize, usize) {
+    pub(super) fn position(&self, offset: usize) -> (usize, usize) {
         let offset = boundary(self.text, offset);
         let line = self.line(offset);
         let column = self.text[line.bytes.start..offset].chars().count();
@@ -124,7 +124,7 @@ impl<'t> Lines<'t> {
             rows: Vec::new(),
             marks: spans
                 .iter()
-                .map(|span| (0..0, self.place(span.start).1 - 1))
+                .map(|span| (0..0, self.position(span.start).1 - 1))
                 .collect(),
         };
         for line in wanted {
@@ -140,8 +140,8 @@ pub fn excerpt(name: &str, text: &str, span: Range<usize>) -> (Excerpt, SourceSp
     let lines = Lines::new(text, core::iter::once(span.start));
     let excerpt = lines.excerpt(name, &[span]);
     let mark = excerpt.mark(0);
-    let place = SourceSpan::new(mark.start.into(), mark.len());
-    (excerpt, place)
+    let span = SourceSpan::new(mark.start.into(), mark.len());
+    (excerpt, span)
 }
 
 /// The nearest character boundary at or before `offset`.

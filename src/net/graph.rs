@@ -91,8 +91,8 @@ impl Graph {
         runtime: &Runtime,
     ) -> Result<Vec<(u8, LinkConfig)>, PlanError> {
         let configured = |(id, end, _): (usize, End, End)| {
-            let place = (id, &self.links[id], end);
-            let config = link_config(network, settings, place, rate, runtime)?;
+            let link_end = (id, &self.links[id], end);
+            let config = link_config(network, settings, link_end, rate, runtime)?;
             let built = config.build();
             let config = built.map_err(|error| PlanError::Link { link: id, error })?;
             Ok((end.port, config))

@@ -102,12 +102,12 @@ pub enum Location {
 }
 
 impl MistakeKind {
-    /// A mistake of this kind at `place`, described in one sentence.
-    pub fn at(self, place: Location, message: impl Into<String>) -> Mistake {
+    /// A mistake of this kind at `location`, described in one sentence.
+    pub fn at(self, location: Location, message: impl Into<String>) -> Mistake {
         Mistake {
             kind: self,
             message: shown::message(message.into()),
-            place,
+            location,
             label: String::from("here"),
             other: None,
             help: String::new(),
@@ -120,10 +120,10 @@ pub struct Mistake {
     pub kind: MistakeKind,
     /// The problem, in one sentence.
     pub message: String,
-    pub place: Location,
-    /// A label for `place`.
+    pub location: Location,
+    /// A label for `location`.
     pub(crate) label: String,
-    /// A related place, such as the first use of a port, with its label.
+    /// A related location, such as the first use of a port, with its label.
     pub other: Option<(Location, String)>,
     /// How to fix the mistake.
     pub help: String,
@@ -131,29 +131,29 @@ pub struct Mistake {
 
 impl Mistake {
     /// A mistake of channels that wait for each other in a cycle.
-    pub fn dependency_cycle(place: Location, names: &[String]) -> Self {
+    pub fn dependency_cycle(location: Location, names: &[String]) -> Self {
         let (all, first) = (names.join(", "), &names[0]);
         let message = format!(
             "possible deadlock: packets can wait for each other in a cycle through {all}, {first}"
         );
-        MistakeKind::CyclicDependency.at(place, message)
+        MistakeKind::CyclicDependency.at(location, message)
     }
 
-    /// Sets the label of `place`.
+    /// Sets the label of `location`.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = shown::message(label.into());
         self
     }
 
-    /// Adds a related place and its label.
+    /// Adds a related location and its label.
     #[must_use]
-    pub fn other(mut self, place: Location, label: impl Into<String>) -> Self {
-        self.other = Some((place, shown::message(label.into())));
+    pub fn other(mut self, location: Location, label: impl Into<String>) -> Self {
+        self.other = Some((location, shown::message(label.into())));
         self
     }
 
-    /// For duplicates: adds the place of the first occurrence.
+    /// For duplicates: adds the location of the first occurrence.
     #[must_use]
     pub fn again(self, first: Location) -> Self {
         self.label("again").other(first, "first")
@@ -287,7 +287,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// The mistakes of a text, in its order; `span_of` locates each place.
+    /// The mistakes of a text, in its order; `span_of` returns the span of each location.
     pub(crate) fn new(
         file: &str,
         text: &str,
@@ -296,12 +296,15 @@ impl Problems {
     ) -> Self {
         let file = shown::message(file.to_owned());
         let Mistakes { mut kept, more } = mistakes;
-        kept.sort_by_key(|mistake| span_of(&mistake.place).start);
+        kept.sort_by_key(|mistake| span_of(&mistake.location).start);
         let spans: Vec<Vec<Range<usize>>> = kept
             .iter()
             .map(|mistake| {
-                let other = mistake.other.as_ref().map(|(place, _)| span_of(place));
-                let spans = [Some(span_of(&mistake.place)), other];
+                let other = mistake
+                    .other
+                    .as_ref()
+                    .map(|(location, _)| span_of(location));
+                let spans = [Some(span_of(&mistake.location)), other];
                 spans.into_iter().flatten().collect()
             })
             .collect();
@@ -318,7 +321,7 @@ impl Problems {
                     LabeledSpan::new_with_span(Some(label.clone()), (mark.start, mark.len()))
                 });
                 Located {
-                    at: lines.place(spans[0].start),
+                    at: lines.position(spans[0].start),
                     labels: labels.collect(),
                     excerpt,
                     mistake,

@@ -80,8 +80,8 @@ fn problem(file: &str, text: &str, mistake: Mistake) -> Problems {
 }
 
 /// The bytes of a mistake when only the text is known.
-pub(crate) fn span_in_text(place: &Location) -> Range<usize> {
-    match place {
+pub(crate) fn span_in_text(location: &Location) -> Range<usize> {
+    match location {
         Location::Text(span) => span.clone(),
         _ => 0..0,
     }

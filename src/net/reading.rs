@@ -62,18 +62,21 @@ pub struct Spans {
 
 impl Spans {
     /// Records the position of a part.
-    pub fn add(&mut self, place: Location, span: Range<usize>) {
-        self.parts.entry(place).or_insert(span);
+    pub fn add(&mut self, location: Location, span: Range<usize>) {
+        self.parts.entry(location).or_insert(span);
     }
 
-    fn of(&self, place: &Location) -> Range<usize> {
-        let router = match place {
+    fn of(&self, location: &Location) -> Range<usize> {
+        let router = match location {
             Location::Text(span) => return span.clone(),
             Location::Network => return self.network.clone(),
             Location::Entry(chip, router, _) => Some(Location::Router(*chip, *router)),
             _ => None,
         };
-        let found = self.parts.get(place).or_else(|| self.parts.get(&router?));
+        let found = self
+            .parts
+            .get(location)
+            .or_else(|| self.parts.get(&router?));
         let others = self.others.as_ref().unwrap_or(&self.network);
         found.unwrap_or(others).clone()
     }
@@ -117,8 +120,8 @@ pub(super) fn read_parsed<N: Describe>(
             return Ok(Described { topology, followed });
         }
     }
-    Err(Problems::new(file, text, fields.mistakes, |place| {
-        spans.of(place)
+    Err(Problems::new(file, text, fields.mistakes, |location| {
+        spans.of(location)
     }))
 }
 
@@ -341,12 +344,12 @@ pub fn end<E: Ends>(fields: &mut Fields, value: Value<'_, '_>, names: &E) -> Opt
         );
         return None;
     };
-    let place = Location::Text(value.span());
+    let location = Location::Text(value.span());
     let Some(node) = names.find(name) else {
         fields.mistakes.add(|| {
             let message = format!("unknown node `{}`", Shown(name));
             K::UnknownNode
-                .at(place, message)
+                .at(location, message)
                 .label("not in this description")
                 .help(names.instead_of(name))
         });
@@ -357,7 +360,7 @@ pub fn end<E: Ends>(fields: &mut Fields, value: Value<'_, '_>, names: &E) -> Opt
         .filter(|&port| names.is_port(node, port));
     if found.is_none() {
         let message = format!("`{}` has no port {port}", Shown(name));
-        let mistake = K::PortOutOfRange.at(place, message);
+        let mistake = K::PortOutOfRange.at(location, message);
         fields.mistakes.push(mistake.help(E::PORTS));
     }
     found.map(|port| End { node, port })

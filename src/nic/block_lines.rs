@@ -29,7 +29,7 @@ struct BlockState {
 /// The arrived and overwritten lines of one run's blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LateLines {
-    places: Box<[BlockState]>,
+    blocks: Box<[BlockState]>,
     lines: u32,
     /// Overwritten correct lines, with the number of their block.
     overwritten: BTreeMap<Line, u32>,
@@ -39,7 +39,7 @@ impl LateLines {
     /// Tracks `addresses` addresses, each for blocks of `size` bytes.
     pub(crate) fn new(addresses: usize, size: u32) -> Self {
         Self {
-            places: vec![BlockState::default(); addresses].into_boxed_slice(),
+            blocks: vec![BlockState::default(); addresses].into_boxed_slice(),
             lines: size.div_ceil(LINE as u32),
             overwritten: BTreeMap::new(),
         }
@@ -58,32 +58,32 @@ impl LateLines {
         memory: &Memory,
     ) -> Option<u32> {
         debug_assert!(data.len() <= LINE, "a block arrives line by line");
-        let place = self.places.get_mut(usize::from(line.0))?;
-        match Stamp::claimed_number(place.newest, data) {
-            Some(number) if number != place.newest => {
+        let block = self.blocks.get_mut(usize::from(line.0))?;
+        match Stamp::claimed_number(block.newest, data) {
+            Some(number) if number != block.newest => {
                 self.of_another(stamp, (address, line), number, data, memory);
             }
             _ => {
-                place.came = place.came.saturating_add(1);
+                block.came = block.came.saturating_add(1);
                 if !self.overwritten.is_empty() {
                     self.overwritten.remove(&line);
                 }
             }
         }
-        let place = &mut self.places[usize::from(line.0)];
-        let is_there = place.is_awaited && place.came >= self.lines;
+        let block = &mut self.blocks[usize::from(line.0)];
+        let is_there = block.is_awaited && block.came >= self.lines;
         // Report the block once: late lines of earlier blocks may follow.
-        place.is_awaited &= !is_there;
-        is_there.then_some(place.newest)
+        block.is_awaited &= !is_there;
+        is_there.then_some(block.newest)
     }
 
     /// Handles the final line of block `number`, which announces the complete block. Returns
     /// whether all lines have arrived; if not, [`comes`](Self::comes) reports the completion later.
-    pub(crate) fn is_whole(&mut self, place: u16, number: u32) -> bool {
-        match self.places.get_mut(usize::from(place)) {
-            Some(place) if place.newest == number => {
-                place.is_awaited = place.came < self.lines;
-                !place.is_awaited
+    pub(crate) fn is_whole(&mut self, index: u16, number: u32) -> bool {
+        match self.blocks.get_mut(usize::from(index)) {
+            Some(block) if block.newest == number => {
+                block.is_awaited = block.came < self.lines;
+                !block.is_awaited
             }
             // Return true, so that the caller judges the block and finds that it arrived late.
             _ => true,
@@ -100,15 +100,15 @@ impl LateLines {
         data: &[u8],
         memory: &Memory,
     ) {
-        let place = &mut self.places[usize::from(line.0)];
+        let block = &mut self.blocks[usize::from(line.0)];
         if !stamp.matches(address, number, data) {
             let is_damaged = !stamp.is_of_another_run(address, data);
-            place.came = place.came.saturating_add(is_damaged.into());
+            block.came = block.came.saturating_add(is_damaged.into());
             return;
         }
-        let newest = place.newest;
+        let newest = block.newest;
         if is_before(newest, number) {
-            *place = BlockState {
+            *block = BlockState {
                 newest: number,
                 came: 1,
                 is_awaited: false,
@@ -125,9 +125,9 @@ impl LateLines {
 
     /// Whether lines of a block later than `number` have arrived at the address, so that block
     /// `number` can no longer be judged.
-    pub(crate) fn is_outdated(&self, place: u16, number: u32) -> bool {
-        let place = self.places.get(usize::from(place));
-        place.is_some_and(|place| is_before(number, place.newest))
+    pub(crate) fn is_outdated(&self, index: u16, number: u32) -> bool {
+        let block = self.blocks.get(usize::from(index));
+        block.is_some_and(|block| is_before(number, block.newest))
     }
 
     /// Whether `line` of block `number` had arrived before a line of an earlier block overwrote it.

@@ -215,15 +215,15 @@ impl Flow {
             return None;
         }
         let stride = stride_of(self.announcement.size) as u32;
-        let (place, at) = (offset / u64::from(stride), offset % u64::from(stride));
-        Some((place as u16, (at / LINE as u64) as u32))
+        let (index, at) = (offset / u64::from(stride), offset % u64::from(stride));
+        Some((index as u16, (at / LINE as u64) as u32))
     }
 }
 
 impl ShortRun {
     fn has_sent(&self, address: u64, data: &[u8]) -> bool {
-        let place = address.wrapping_sub(self.announcement.base) / STRIDE;
-        let next = self.turns.next(place);
+        let index = address.wrapping_sub(self.announcement.base) / STRIDE;
+        let next = self.turns.next(index);
         let number = |next| number_of(self.stamp, self.announcement.size, address, next, data);
         next.is_some_and(|next| {
             data.len() == self.announcement.size as usize && self.stamp.matches(address, next, data)
@@ -344,7 +344,7 @@ impl Checker {
         debug_assert!(self.checked <= MAX_CHECKED, "an announcement was accepted");
         debug_assert!(
             self.flows().all(|flow| flow.counts < self.runs.len()),
-            "a flow counts in a run that is kept"
+            "every flow belongs to a remembered run"
         );
         Announced::Accepted
     }
@@ -400,8 +400,8 @@ impl Checker {
         let Some(Some(flow)) = self.flows.get_mut(source as usize) else {
             return;
         };
-        let place = address.wrapping_sub(flow.announcement.base) / STRIDE;
-        let Some(next) = flow.turns.next(place) else {
+        let index = address.wrapping_sub(flow.announcement.base) / STRIDE;
+        let Some(next) = flow.turns.next(index) else {
             return;
         };
         if flow.announcement.is_block() {
@@ -410,13 +410,13 @@ impl Checker {
         let counts = &mut self.runs[flow.counts];
         let right_size = data.len() == flow.announcement.size as usize;
         if right_size && flow.stamp.matches(address, next, data) {
-            flow.turns.advance(place);
+            flow.turns.advance(index);
             counts.delivered += 1;
             return;
         }
         match number_of(flow.stamp, flow.announcement.size, address, next, data) {
             Some(number) => {
-                let turn = flow.turns.take(place, number);
+                let turn = flow.turns.take(index, number);
                 counts.judge(turn, flow.announcement.ordered);
             }
             None if flow.is_stale(address, data) => {
@@ -454,15 +454,15 @@ impl Checker {
         let Some(Some(flow)) = self.flows.get_mut(source as usize) else {
             return false;
         };
-        let Some((place, _)) = flow.line_of(address, data) else {
+        let Some((index, _)) = flow.line_of(address, data) else {
             return false;
         };
-        let next = flow.turns.next(place.into()).unwrap_or(0);
+        let next = flow.turns.next(index.into()).unwrap_or(0);
         let number = Stamp::claimed_number(next, data);
         let counts = &mut self.runs[flow.counts];
         match number.filter(|&number| flow.stamp.matches(address, number, data)) {
-            Some(number) if flow.late.is_whole(place, number) => {
-                self.block(source, place.into(), number, memory);
+            Some(number) if flow.late.is_whole(index, number) => {
+                self.block(source, index.into(), number, memory);
             }
             Some(_) => {}
             None if flow.stamp.is_of_another_run(address, data) => {
@@ -474,26 +474,26 @@ impl Checker {
         true
     }
 
-    /// Judges block `number` from `source`, complete in `memory` at address index `place`. Skips a
-    /// block that the source has overwritten without knowing its fate: the source does not rely on
-    /// it.
-    pub fn block(&mut self, source: u32, place: u32, number: u32, memory: &Memory) {
+    /// Judges block `number` from `source`, complete in `memory`; `index` is that of its address
+    /// among the announced ones. Skips a block that the source has overwritten without knowing its
+    /// fate: the source does not rely on it.
+    pub fn block(&mut self, source: u32, index: u32, number: u32, memory: &Memory) {
         let Some(Some(flow)) = self.flows.get_mut(source as usize) else {
             return;
         };
-        let place = u64::from(place);
-        if !flow.announcement.is_block() || flow.turns.next(place).is_none() {
+        let index = u64::from(index);
+        if !flow.announcement.is_block() || flow.turns.next(index).is_none() {
             return;
         }
         let size = flow.announcement.size;
-        let address = flow.announcement.base + place * stride_of(size);
+        let address = flow.announcement.base + index * stride_of(size);
         let counts = &mut self.runs[flow.counts];
-        if flow.late.is_outdated(place as u16, number) {
+        if flow.late.is_outdated(index as u16, number) {
             self.stragglers += 1;
             counts.stale += 1;
             return;
         }
-        let was_there = |line| flow.late.has_been_there((place as u16, line), number);
+        let was_there = |line| flow.late.has_been_there((index as u16, line), number);
         let Some(stale) = wrong_lines(memory, address, size, (flow.stamp, number), was_there)
         else {
             counts.corrupted += 1;
@@ -503,7 +503,7 @@ impl Checker {
         // did arrive.
         self.stragglers += stale;
         counts.stale += stale;
-        let turn = flow.turns.take(place, number);
+        let turn = flow.turns.take(index, number);
         counts.judge(turn, flow.announcement.ordered);
     }
 }

@@ -14,8 +14,8 @@ impl Bench {
                 let at = BASE + at;
                 let whole = self.checker.line(SOURCE, at, line, &self.memory);
                 self.memory.write(at, line).unwrap();
-                if let Some((place, number)) = whole {
-                    self.checker.block(SOURCE, place, number, &self.memory);
+                if let Some((index, number)) = whole {
+                    self.checker.block(SOURCE, index, number, &self.memory);
                 }
             }
         }

@@ -30,8 +30,8 @@ impl Bench {
     fn new(size: u32) -> Self {
         let mut checker = Checker::default();
         let mut memory = Memory::new(1 << 20);
-        let told = checker.announce(SOURCE, TARGET, announcement(1, size), &mut memory);
-        assert_eq!(told, Announced::Accepted);
+        let answer = checker.announce(SOURCE, TARGET, announcement(1, size), &mut memory);
+        assert_eq!(answer, Announced::Accepted);
         let stamp = Stamp::of_run(1, 77, SOURCE, TARGET);
         Self {
             checker,
@@ -239,14 +239,14 @@ fn announcements_are_taken_apart_with_care() {
     }
     let mut checker = Checker::default();
     let mut memory = Memory::new(BASE + 4 * 64 - 1);
-    let told = checker.announce(SOURCE, TARGET, good, &mut memory);
-    assert_eq!(told, Announced::OutOfRange);
+    let answer = checker.announce(SOURCE, TARGET, good, &mut memory);
+    assert_eq!(answer, Announced::OutOfRange);
     let far = Announcement {
         base: u64::MAX - 63,
         ..good
     };
-    let told = checker.announce(SOURCE, TARGET, far, &mut memory);
-    assert_eq!(told, Announced::OutOfRange);
+    let answer = checker.announce(SOURCE, TARGET, far, &mut memory);
+    assert_eq!(answer, Announced::OutOfRange);
 }
 
 #[test]
@@ -254,8 +254,8 @@ fn old_runs_and_too_many_addresses_are_given_up() {
     let mut checker = Checker::default();
     let mut memory = Memory::new(1 << 20);
     for run in 1..=20 {
-        let told = checker.announce(run, TARGET, announcement(run.into(), 8), &mut memory);
-        assert_eq!(told, Announced::Accepted);
+        let answer = checker.announce(run, TARGET, announcement(run.into(), 8), &mut memory);
+        assert_eq!(answer, Announced::Accepted);
     }
     assert!(!checker.report(4, &mut TrafficReport::default(), |_| 0));
     assert!(checker.report(5, &mut TrafficReport::default(), |_| 0));
@@ -354,8 +354,8 @@ fn late_messages_of_earlier_runs_are_stale_and_not_corrupt() {
         let mut bench = Bench::new(size);
         let mut late = Vec::new();
         for run in 1..=40_u64 {
-            let told = bench.announce(run << 33 | 5, size);
-            assert_eq!(told, Announced::Accepted);
+            let answer = bench.announce(run << 33 | 5, size);
+            assert_eq!(answer, Announced::Accepted);
             bench.deliver([0, 1, 2]);
             late.extend((3..60).map(|number| bench.message(number)));
         }

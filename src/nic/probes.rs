@@ -2,7 +2,7 @@
 //!
 //! Routers handle a probe like any other request, but it changes nothing: its reads are ignored,
 //! its additions add zero, and the target discards its puts but responds as if it had written them.
-//! So probes may run beside other users of the memories.
+//! So probes can run alongside other users of the memories.
 
 use std::collections::VecDeque;
 

@@ -179,7 +179,7 @@ impl Programs {
         debug_assert_eq!(
             (self.slots.len(), self.parts.len()),
             (MAX_WINDOWS, HANDLES),
-            "every client and every handle has a place"
+            "every client and every handle has a slot"
         );
         let free = self.slots.iter().position(Option::is_none);
         let index = free.ok_or(Entry::Full)?;
@@ -243,7 +243,7 @@ impl Programs {
 
     /// The program whose registered memory contains the `len` bytes at an address, and their offset
     /// in its data, if the access is allowed.
-    fn place(&self, address: u64, len: usize, may: fn(Access) -> bool) -> Option<(usize, u64)> {
+    fn find(&self, address: u64, len: usize, may: fn(Access) -> bool) -> Option<(usize, u64)> {
         let handle = (address >> HANDLE_SHIFT) as usize % HANDLES;
         let Part {
             client,
@@ -260,8 +260,8 @@ impl Programs {
 
     /// Writes to registered memory; `false` if that is not allowed.
     pub fn write(&mut self, address: u64, data: &[u8]) -> bool {
-        let place = self.place(address, data.len(), |access| access.put);
-        let Some((index, offset)) = place else {
+        let found = self.find(address, data.len(), |access| access.put);
+        let Some((index, offset)) = found else {
             return false;
         };
         if let Some(slot) = &mut self.slots[index] {
@@ -272,8 +272,8 @@ impl Programs {
 
     /// Reads registered memory; `false` if that is not allowed.
     pub fn read(&self, address: u64, out: &mut [u8]) -> bool {
-        let place = self.place(address, out.len(), |access| access.get);
-        let Some((index, offset)) = place else {
+        let found = self.find(address, out.len(), |access| access.get);
+        let Some((index, offset)) = found else {
             return false;
         };
         if let Some(slot) = &self.slots[index] {
@@ -285,7 +285,7 @@ impl Programs {
     /// Updates a word of registered memory atomically for its program, and returns the old value;
     /// `None` if that is not allowed.
     pub(crate) fn update(&mut self, address: u64, change: &dyn Fn(u64) -> u64) -> Option<u64> {
-        let (index, offset) = self.place(address, 8, |access| access.atomic)?;
+        let (index, offset) = self.find(address, 8, |access| access.atomic)?;
         let slot = self.slots[index].as_mut()?;
         let is_aligned = offset.is_multiple_of(8);
         is_aligned.then(|| slot.window.update(offset, change))

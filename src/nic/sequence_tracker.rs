@@ -73,7 +73,7 @@ impl SequenceTracker {
                 self.holes.extend(holes);
                 debug_assert!(
                     self.holes.len() <= MAX_HOLES,
-                    "what is remembered is bounded"
+                    "the number of remembered holes is bounded"
                 );
                 self.next[counter as usize] = number.wrapping_add(1);
                 SequenceArrival::Ahead(skipped)

@@ -268,7 +268,7 @@ impl<E: Entry> Slab<E> {
                 State::Waiting => false,
                 State::Quarantine => slot.period != period,
             },
-            "a slot serves one request at a time, and rests for a period after a timeout"
+            "a slot serves one request at a time and is quarantined for a period after a timeout"
         );
         slot.period = period;
         slot.entry = entry;

@@ -51,9 +51,9 @@ fn words_at(address: u64) -> impl Iterator<Item = [u8; 8]> {
 /// Fills the first `len` bytes of `out` with the pattern at `address`, a multiple of 64.
 #[inline]
 pub(crate) fn read_words(address: u64, out: &mut [u8; LINE], len: usize) {
-    let places = out[..len.next_multiple_of(8)].as_chunks_mut::<8>().0;
-    for (place, word) in places.iter_mut().zip(words_at(address)) {
-        *place = word;
+    let chunks = out[..len.next_multiple_of(8)].as_chunks_mut::<8>().0;
+    for (chunk, word) in chunks.iter_mut().zip(words_at(address)) {
+        *chunk = word;
     }
 }
 

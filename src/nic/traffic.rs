@@ -51,7 +51,7 @@ pub(crate) struct Driver {
     to_repeat: VecDeque<u32>,
     /// Future repetitions of announcements: time and target.
     repeats: BTreeSet<(Time, u32)>,
-    /// First interval of the quick repetitions, and interval of the others.
+    /// Initial interval of the quick repetitions, and the interval of all others.
     intervals: [Duration; 2],
     /// Longest time for a response to an announcement so far.
     slowest_answer: Option<Duration>,
@@ -216,7 +216,8 @@ impl Driver {
         }
     }
 
-    /// Issues what phase, window and links allow. Returns true if the run is now done.
+    /// Issues as many messages as phase, window and links allow. Returns true if the run is now
+    /// done.
     pub(crate) fn issue(&mut self, now: Time, nic: &mut impl Issuer) -> bool {
         if self.phase == RunPhase::Opening {
             self.announce(now, nic);
@@ -226,7 +227,7 @@ impl Driver {
         }
         debug_assert!(
             self.outstanding <= self.spec.window,
-            "the window bounds what is outstanding"
+            "the window bounds the outstanding messages"
         );
         if self.phase == RunPhase::Draining {
             self.end_offer(now);
@@ -428,9 +429,9 @@ impl Driver {
             return;
         }
         let is_over = !matches!(answered, Answered::Unknown | Answered::Refused);
-        let place = ((address - self.announcement.base) / self.layout.stride) as usize;
+        let slot = ((address - self.announcement.base) / self.layout.stride) as usize;
         let target = &mut self.targets[index as usize];
-        debug_assert!(target.busy[place], "a block to this address is in flight");
+        debug_assert!(target.busy[slot], "a block to this address is in flight");
         if !is_over && !self.spec.follows_unknown() {
             debug_assert!(self.usable > 0, "an address is given up once");
             self.usable -= 1;
@@ -440,7 +441,7 @@ impl Driver {
             }
             return;
         }
-        target.busy[place] = false;
+        target.busy[slot] = false;
     }
 
     /// Accounts for the result of a get.
@@ -457,9 +458,9 @@ impl Driver {
     /// once.
     fn fetched(&mut self, index: u32, address: u64, found: u64) {
         let target = &mut self.targets[index as usize];
-        let place = (address - self.announcement.base) / self.layout.stride;
+        let slot = (address - self.announcement.base) / self.layout.stride;
         let first = target.stamp.first_count(address);
-        let issued = target.sequences[place as usize];
+        let issued = target.sequences[slot as usize];
         // Compare as serial numbers, modulo 2^32: the count of issued additions may wrap.
         let is_possible = |count: u64| {
             let left = issued.wrapping_sub(count as u32).wrapping_sub(1);
@@ -467,7 +468,7 @@ impl Driver {
         };
         let count = found.wrapping_sub(first);
         if is_possible(count) {
-            let turn = target.fetched.take(place, count as u32);
+            let turn = target.fetched.take(slot, count as u32);
             self.counts.duplicated += u64::from(turn == SequenceArrival::Again);
         } else if is_possible(found) {
             // The word was counted up from zero, not from its start value: unwritten memory.

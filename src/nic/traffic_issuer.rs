@@ -28,7 +28,7 @@ pub struct Block {
     pub is_get: bool,
     pub address: u64,
     /// Index of `address` among the announced addresses.
-    pub place: u32,
+    pub index: u32,
     /// Address in the source's own memory.
     pub local: u64,
     pub len: u32,

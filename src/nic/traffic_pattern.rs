@@ -184,8 +184,8 @@ pub struct Groups {
     /// Rank of each participant's group among the groups present.
     ranks: Vec<u32>,
     /// All participants, group by group.
-    places: Vec<u32>,
-    /// Index in `places` where each group begins, plus the end.
+    participants: Vec<u32>,
+    /// Index in `participants` where each group begins, plus the end.
     starts: Vec<u32>,
 }
 
@@ -194,23 +194,23 @@ impl Groups {
     /// which may have gaps.
     pub(crate) fn new(of: impl IntoIterator<Item = u16>) -> Self {
         let of: Vec<u16> = of.into_iter().collect();
-        let mut places: Vec<u32> = (0..of.len() as u32).collect();
-        places.sort_by_key(|&place| of[place as usize]);
+        let mut participants: Vec<u32> = (0..of.len() as u32).collect();
+        participants.sort_by_key(|&participant| of[participant as usize]);
         let mut ranks = vec![0; of.len()];
         let mut starts = Vec::new();
         let mut last = None;
-        for (&place, begin) in places.iter().zip(0..) {
-            let group = of[place as usize];
+        for (&participant, begin) in participants.iter().zip(0..) {
+            let group = of[participant as usize];
             if last != Some(group) {
                 starts.push(begin);
                 last = Some(group);
             }
-            ranks[place as usize] = starts.len() as u32 - 1;
+            ranks[participant as usize] = starts.len() as u32 - 1;
         }
         starts.push(of.len() as u32);
         Self {
             ranks,
-            places,
+            participants,
             starts,
         }
     }
@@ -219,12 +219,12 @@ impl Groups {
         self.starts.len() - 1
     }
 
-    /// The participants of the group after that of participant `place`, in ascending order.
+    /// The participants of the group after that of `participant`, in ascending order.
     #[inline]
-    pub(crate) fn next_of(&self, place: usize) -> &[u32] {
-        let next = self.ranks[place] as usize + 1;
+    pub(crate) fn next_of(&self, participant: usize) -> &[u32] {
+        let next = self.ranks[participant] as usize + 1;
         let next = if next == self.count() { 0 } else { next };
-        &self.places[self.starts[next] as usize..self.starts[next + 1] as usize]
+        &self.participants[self.starts[next] as usize..self.starts[next + 1] as usize]
     }
 }
 
@@ -236,7 +236,7 @@ mod tests {
     fn groups_follow_each_other_by_number() {
         let next = |of: &[u16]| {
             let groups = Groups::new(of.iter().copied());
-            let next = |place| groups.next_of(place).to_vec();
+            let next = |participant| groups.next_of(participant).to_vec();
             (groups.count(), (0..of.len()).map(next).collect::<Vec<_>>())
         };
         let (count, of) = next(&[0, 0, 0, 2, 2, 7]);

@@ -76,8 +76,8 @@ pub struct TrafficReport {
     /// Target or source: messages delivered, or gets and additions answered, with wrong bytes.
     pub corrupted: u64,
     /// Source: gets and additions that found unwritten memory at targets that were restarted or did
-    /// not respond when asked. If the target still knows the run, they count as corrupted instead.
-    /// The two are separated when the run is done.
+    /// not respond to the query. If the target still knows the run, they count as corrupted
+    /// instead. The two are separated when the run is done.
     #[serde(default)]
     pub unwritten: u64,
     /// Target: puts delivered a second time. Source: additions that fetched a value already

@@ -343,10 +343,10 @@ impl TrafficSpec {
 
     fn validate_groups(&self) -> Result<(), SpecError> {
         let (groups, participants) = (self.groups.len(), self.processors.len());
-        let is_told =
+        let has_groups =
             groups == participants && Groups::new(self.groups.iter().copied()).count() > 1;
         match self.pattern {
-            TrafficPattern::GroupAdversarial if !is_told => Err(SpecError::Groups {
+            TrafficPattern::GroupAdversarial if !has_groups => Err(SpecError::Groups {
                 groups,
                 participants,
             }),
@@ -442,7 +442,7 @@ impl TrafficSpec {
             TrafficPattern::GroupAdversarial => {
                 let groups = Groups::new(self.groups.iter().copied());
                 let next = groups.next_of(i).iter();
-                let next = next.map(|&place| self.processors[place as usize]);
+                let next = next.map(|&participant| self.processors[participant as usize]);
                 return Ok((next.collect(), Choice::Uniform));
             }
             _ => {}

@@ -91,7 +91,7 @@ impl Layout {
         Block {
             is_get: spec.op == Operation::Get,
             address: self.base + u64::from(turn) * self.stride,
-            place: turn.into(),
+            index: turn.into(),
             local: self.local + slot * self.stride,
             len: spec.size,
             stamp: target.stamp,

@@ -230,7 +230,7 @@ impl<E: TransferEnd> TransferNic<E> {
         self.nic_core.counters.count(Count::EventsLost(lost));
     }
 
-    /// Receives what arrived on `port`, as long as there is room for the replies.
+    /// Receives packets from `port` while there is room for the replies.
     fn receive(&mut self, port: usize) {
         for channel in 0..E::CHANNELS {
             loop {

@@ -119,10 +119,10 @@ pub(super) fn nic_config<const VCS: usize>(end: usize, answers: usize) -> Packet
 }
 
 pub(super) fn joined<const VCS: usize>(
-    told: [PacketNicConfig; 2],
+    configs: [PacketNicConfig; 2],
 ) -> Fabric<PacketNic<TestPacket<VCS>>> {
     let mut fabric = Fabric::new(5);
-    let nics = told.map(|told| fabric.add(PacketNic::new(told, Time::ZERO)));
+    let nics = configs.map(|config| fabric.add(PacketNic::new(config, Time::ZERO)));
     let spec = LinkSpec {
         latency: Duration::from_ns(100),
         mtu: 1_500,
@@ -205,11 +205,11 @@ fn impossible_requests_are_refused_and_answered_without_data() {
             ..Transfer::new(0, kind, address)
         };
         nic.nic_core.serve(0, &asked);
-        let told = nic.nic_core.ports[0]
+        let reply = nic.nic_core.ports[0]
             .answers
             .pop_front()
             .expect("the request was answered");
-        assert_eq!((told.kind, told.len), answer, "{asked:?}");
+        assert_eq!((reply.kind, reply.len), answer, "{asked:?}");
     }
 }
 

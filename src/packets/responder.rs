@@ -165,17 +165,20 @@ impl Responder {
             max_size, atomics, ..
         } = self.abilities;
         // Reject runs with operations that this machine lacks, although other machines have them.
-        let can = |told: &Announcement| {
-            (told.op != Operation::Amo || atomics && told.size as usize == size_of::<u64>())
-                && told.size <= max_size
+        let can = |announcement: &Announcement| {
+            (announcement.op != Operation::Amo
+                || atomics && announcement.size as usize == size_of::<u64>())
+                && announcement.size <= max_size
         };
-        let told = Announcement::parse(data);
-        let told = told.filter(|(_, told)| can(told));
-        let (purpose, told) = told.ok_or(Refusal::Unsupported)?;
+        let announcement = Announcement::parse(data);
+        let announcement = announcement.filter(|(_, announcement)| can(announcement));
+        let (purpose, announcement) = announcement.ok_or(Refusal::Unsupported)?;
         let (source, own) = (source.into(), self.number.into());
         let found = match purpose {
-            Purpose::Begin => self.checker.announce(source, own, told, &mut self.memory),
-            Purpose::Ask => self.checker.knows(source, &told),
+            Purpose::Begin => self
+                .checker
+                .announce(source, own, announcement, &mut self.memory),
+            Purpose::Ask => self.checker.knows(source, &announcement),
         };
         Err(match found {
             Announced::Accepted => return Ok(Count::Announced(purpose)),

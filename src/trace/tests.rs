@@ -156,8 +156,8 @@ fn a_link_that_went_down_has_acknowledged_nothing() {
     watch.settle(|_| Some((40, true)));
     let report = watch.report(None);
     let departures = report.passages.iter().map(|passage| passage.departure);
-    let told: Vec<_> = departures
+    let outcomes: Vec<_> = departures
         .map(|departure| departure.map(|of| (of.acknowledged, of.link_ended)))
         .collect();
-    assert_eq!(told, [Some((false, true)), Some((true, false))]);
+    assert_eq!(outcomes, [Some((false, true)), Some((true, false))]);
 }

@@ -386,7 +386,7 @@ impl Pair {
     }
 
     /// A frame in flight: its direction and its position.
-    fn place(&self, operand: usize) -> Option<(usize, usize)> {
+    fn target(&self, operand: usize) -> Option<(usize, usize)> {
         let to = operand & 1;
         let flying = self.wires[to].len();
         let at = if self.is_cable { 0 } else { operand >> 1 };
@@ -405,26 +405,26 @@ impl Pair {
                 self.poll(operand & 1, 1 + (operand >> 1 & 15));
             }
             5 | 6 => {
-                if let Some((to, at)) = self.place(operand)
+                if let Some((to, at)) = self.target(operand)
                     && let Some(flying) = self.wires[to].remove(at)
                 {
                     self.deliver(to, &flying.bytes);
                 }
             }
             7 => {
-                if let Some((to, at)) = self.place(operand) {
+                if let Some((to, at)) = self.target(operand) {
                     self.wires[to].remove(at);
                 }
             }
             8 if !self.is_cable => {
-                if let Some((to, at)) = self.place(operand) {
+                if let Some((to, at)) = self.target(operand) {
                     let bytes = self.wires[to][at].bytes.clone();
                     self.deliver(to, &bytes);
                 }
             }
             9 => {
                 let bit = operands.next()? << 8 | operands.next()?;
-                if let Some((to, at)) = self.place(operand)
+                if let Some((to, at)) = self.target(operand)
                     && self.wires[to][at].flips < MOST_FLIPS
                 {
                     let flying = &mut self.wires[to][at];

@@ -135,10 +135,10 @@ class Shell:
             ["bash", "--noprofile", "--norc"], cwd=directory / "page", env=environment, stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=[answers], start_new_session=True)
         os.close(answers)
-        self.tell(f"exec {{ANSWER}}>&{answers} {answers}>&-\n")
+        self.send(f"exec {{ANSWER}}>&{answers} {answers}>&-\n")
         self.rest = b""
 
-    def tell(self, text):
+    def send(self, text):
         """Sends a text to the shell's standard input."""
         self.process.stdin.write(text.encode())
         self.process.stdin.flush()
@@ -148,7 +148,7 @@ class Shell:
         self.count += 1
         script, output = self.directory / f"{self.count}.sh", self.directory / f"{self.count}.out"
         script.write_text(command + "\n")
-        self.tell(f'eval "$(<{script})" >{output} 2>&1 </dev/null {{ANSWER}}>&-; ANSWERED=$?; '
+        self.send(f'eval "$(<{script})" >{output} 2>&1 </dev/null {{ANSWER}}>&-; ANSWERED=$?; '
                   f'printf "%s\\n" "$ANSWERED" >&$ANSWER\n')
         status = self.answer(timeout)
         return status, output

@@ -22,13 +22,13 @@ fn check(machine: &str, report: &PipelineReport) {
             [0, stage.channels.len()].contains(&stage.capacity.len()),
             "{machine}: {stage:?}"
         );
-        for place in &stage.places {
+        for position in &stage.places {
             assert_eq!(
-                place.held.len(),
+                position.held.len(),
                 stage.channels.len(),
                 "{machine}: {stage:?}"
             );
-            for (held, room) in place.held.iter().zip(&stage.capacity) {
+            for (held, room) in position.held.iter().zip(&stage.capacity) {
                 assert!(held <= room, "{machine}: {stage:?}");
             }
         }
@@ -104,8 +104,8 @@ fn run(network: &dyn Network, links: Links, every: Option<u64>) -> (Report, Vec<
     let seen = Rc::new(RefCell::new(Vec::new()));
     if let Some(every) = every {
         let seen = Rc::clone(&seen);
-        let tell = move |shot| seen.borrow_mut().push(shot);
-        run.watch(network, every, Box::new(tell)).unwrap();
+        let record = move |shot| seen.borrow_mut().push(shot);
+        run.watch(network, every, Box::new(record)).unwrap();
     }
     let report = run.run(&mut Serial, &mut |_| {});
     (report, seen.take())

@@ -81,7 +81,7 @@ proptest! {
 }
 
 /// The mistakes of a text, as lines.
-fn told(text: &str) -> String {
+fn error_of(text: &str) -> String {
     answered(text.as_bytes()).map_or_else(|problems| problems.lines(), |()| String::new())
 }
 
@@ -140,12 +140,12 @@ fn limits_are_those_that_are_named() {
                 let good = with(text, place, &format!("{key} = {value}"));
                 // Some values conflict with others, such as classes; none is out of range or too
                 // large to run.
-                let told = told(&good);
+                let error = error_of(&good);
                 assert!(
-                    !told.contains("out of range") && !told.contains("fit"),
-                    "{key} = {value}: {told}"
+                    !error.contains("out of range") && !error.contains("fit"),
+                    "{key} = {value}: {error}"
                 );
-                if told.is_empty() {
+                if error.is_empty() {
                     let network = CATALOGUE.read("good.toml", &good).expect("it was good");
                     let made = network.device(node, &Runtime::new("lab", 1), Time::ZERO);
                     assert!(made.is_ok(), "{key} = {value}: {:?}", made.err());
@@ -153,11 +153,11 @@ fn limits_are_those_that_are_named() {
             }
             for value in [least.checked_sub(1), Some(most + 1), Some(u64::MAX / 2)] {
                 let Some(value) = value else { continue };
-                let told = told(&with(text, place, &format!("{key} = {value}")));
+                let error = error_of(&with(text, place, &format!("{key} = {value}")));
                 let range = [format!("{least} to {most}"), format!("only {least} is")];
-                let named = range.iter().any(|range| told.contains(range));
-                let other = key == "slice" && told.contains("slices are 0 to 0");
-                assert!(named || other, "{key} = {value}: {told}");
+                let named = range.iter().any(|range| error.contains(range));
+                let other = key == "slice" && error.contains("slices are 0 to 0");
+                assert!(named || other, "{key} = {value}: {error}");
             }
         }
     }
@@ -172,11 +172,11 @@ fn the_largest_number_of_a_processor_is_the_one_that_is_named() {
         (65_536, false),
         (u64::MAX / 2, false),
     ] {
-        let told = told(&text.replace("nic1 = 1", &format!("nic1 = {number}")));
-        let is_refused = told.contains("out of range") || told.contains("exceeds 15 bits");
+        let error = error_of(&text.replace("nic1 = 1", &format!("nic1 = {number}")));
+        let is_refused = error.contains("out of range") || error.contains("exceeds 15 bits");
         // The largest number is valid, although not one of this router.
-        assert_eq!(is_refused, !is_right, "{told}");
-        assert!(is_right || told.contains("32767"), "{told}");
+        assert_eq!(is_refused, !is_right, "{error}");
+        assert!(is_right || error.contains("32767"), "{error}");
     }
 }
 
@@ -185,14 +185,14 @@ fn overlong_names_are_refused_with_the_limit() {
     for (length, is_right) in [(32, true), (33, false), (3_000_000, false)] {
         let name = "n".repeat(length);
         let text = with(PAIR, "LINK", "").replace("nic1", &name);
-        let told = told(&text);
-        assert_eq!(told.is_empty(), is_right, "{told}");
+        let error = error_of(&text);
+        assert_eq!(error.is_empty(), is_right, "{error}");
         if !is_right {
             assert!(
-                told.contains("too long [") && told.contains("1 to 32 letters"),
-                "{told}"
+                error.contains("too long [") && error.contains("1 to 32 letters"),
+                "{error}"
             );
-            assert_eq!(told.lines().count(), 1, "{told}");
+            assert_eq!(error.lines().count(), 1, "{error}");
         }
     }
 }
@@ -200,7 +200,7 @@ fn overlong_names_are_refused_with_the_limit() {
 /// Mistakes of that kind, with the texts of both of their positions.
 fn pairs(text: &str, kind: MistakeKind) -> Vec<(String, String)> {
     let problems = CATALOGUE.read("twice.toml", text).expect_err("twice");
-    let span = |place: &phitwire::net::Location| match place {
+    let span = |location: &phitwire::net::Location| match location {
         phitwire::net::Location::Text(span) => span.clone(),
         other => panic!("{other:?}"),
     };
@@ -209,9 +209,9 @@ fn pairs(text: &str, kind: MistakeKind) -> Vec<(String, String)> {
         .filter(|mistake| mistake.kind == kind)
         .map(|mistake| {
             let (first, _) = mistake.other.as_ref().expect("there was a first");
-            assert!(span(first).start < span(&mistake.place).start);
-            let text = |place| text[span(place)].to_owned();
-            (text(&mistake.place), text(first))
+            assert!(span(first).start < span(&mistake.location).start);
+            let text = |location| text[span(location)].to_owned();
+            (text(&mistake.location), text(first))
         })
         .collect()
 }

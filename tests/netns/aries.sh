@@ -155,7 +155,7 @@ for kind in "${kinds[@]}"; do
         check "$kind, $colour: reroute under traffic" reroute
         check "$kind, $colour: it names the link, and every router still reaches every other" report_is '
             .status == "done" and (.failed_links | length == 1 and .[0].kind == "'"$colour"'") and .disconnected_pairs == 0'
-        told_to_end "$runner"
+        stop_job "$runner"
         check "$kind, $colour: what the cut swallowed is reported, nothing is twice or wrong" honest "$T_SCRATCH/during.json"
         before=$(discards)
         all_pairs "$kind, $colour cut and rerouted"
@@ -240,9 +240,9 @@ check "reroute" reroute
 
 env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB" --watch --json >"$T_SCRATCH/watch" 2>"$T_SCRATCH/watch.err" &
 watcher=$!
-# told FILTER: whether the watcher's last report satisfies the filter.
-told() { is_report "$T_SCRATCH/watch" "$1"; }
-check "the watcher begins with a report" phw_until 10 told '.disconnected_pairs == 0'
+# reports FILTER: whether the watcher's last report satisfies the filter.
+reports() { is_report "$T_SCRATCH/watch" "$1"; }
+check "the watcher begins with a report" phw_until 10 reports '.disconnected_pairs == 0'
 check_fails "a second manager is rejected, and learns which is running" "already managed by process $watcher" manage
 
 others=$(seq -f 'nic%g' -s, 0 11 | sed 's/nic4,//')
@@ -250,13 +250,13 @@ steady_rate "$T_SCRATCH/during.json" --window 64 &
 runner=$!
 under_way nic0
 check "a router is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill g1-c0s0
-check "the watcher routes around it" phw_until 10 told '.status == "done" and .failed_routers[0].name == "g1-c0s0" and .disconnected_pairs == 22'
-told_to_end "$runner"
+check "the watcher routes around it" phw_until 10 reports '.status == "done" and .failed_routers[0].name == "g1-c0s0" and .disconnected_pairs == 22'
+stop_job "$runner"
 check "what it held, and what was sent to its network interface, is reported" honest "$T_SCRATCH/during.json"
 all_pairs "without g1-c0s0" --from "$others" --to "$others"
 check "no router is quiesced" none_held
 check "it is restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start g1-c0s0
-check "the watcher readmits it" phw_until 15 told '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
+check "the watcher readmits it" phw_until 15 reports '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
 check "all links are up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 adaptive_pairs "with g1-c0s0 again"
 rate_case "with g1-c0s0 again: all pairs, min-hash: in order of each line" 300 --seconds 0.3 --window 32 --routing min-hash
@@ -266,21 +266,21 @@ runner=$!
 under_way nic0
 for id in $(bundle 0 1); do set_link "$id" down; done
 check "all links between two groups are cut: the watcher routes over the third" \
-    phw_until 10 told '.status == "done" and (.failed_links | length == 2) and .disconnected_pairs == 0'
-told_to_end "$runner"
+    phw_until 10 reports '.status == "done" and (.failed_links | length == 2) and .disconnected_pairs == 0'
+stop_job "$runner"
 check "what they swallowed is reported" honest "$T_SCRATCH/during.json"
 adaptive_pairs "over the third group"
 for id in $(bundle 0 1); do set_link "$id" up; done
-check "the watcher readmits them" phw_until 15 told '.failed_links == [] and .disconnected_pairs == 0'
+check "the watcher readmits them" phw_until 15 reports '.failed_links == [] and .disconnected_pairs == 0'
 
 # A stopped router does not answer; the network treats it as dead, and it resumes unchanged.
 pid=$(phw_node_pid "$LAB" g2-c1s1)
 kill -STOP "$pid"
 # Noticed within a second; then the others are quiesced and get their tables.
 check "a stopped router is routed around within three seconds" \
-    phw_until 3 told '.failed_routers[0].name == "g2-c1s1" and .status == "done"'
+    phw_until 3 reports '.failed_routers[0].name == "g2-c1s1" and .status == "done"'
 kill -CONT "$pid"
-check "and readmitted" phw_until 20 told '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
+check "and readmitted" phw_until 20 reports '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
 
 kill -INT "$watcher"
 settled "$watcher"

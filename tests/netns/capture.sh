@@ -72,8 +72,8 @@ lossy() {
     total=$(awk '{ sum += $2 } END { print sum + 0 }' "$T_SCRATCH/counted")
     check "$name: retries by the dissector and by the counters are the same on each of $(wc -l <"$T_SCRATCH/counted") directions, $total in all" \
         diff "$T_SCRATCH/counted" "$T_SCRATCH/seen"
-    jq -r '.directions[] | select(.retries > 0) | "\(.name) \(.retries)"' "$T_SCRATCH/capture.json" | sort >"$T_SCRATCH/told"
-    check "$name: and those that the capture reports" diff "$T_SCRATCH/counted" "$T_SCRATCH/told"
+    jq -r '.directions[] | select(.retries > 0) | "\(.name) \(.retries)"' "$T_SCRATCH/capture.json" | sort >"$T_SCRATCH/reported"
+    check "$name: and those that the capture reports" diff "$T_SCRATCH/counted" "$T_SCRATCH/reported"
     check "$name: there were some" bash -c "(( $total > 20 ))"
     check "$name: nothing is malformed, no check wrong, nothing missing" equal \
         "$(awk -F '\t' '$3 $4 $5 != ""' "$T_SCRATCH/dissected" | wc -l)" 0
@@ -138,7 +138,7 @@ else
     skip "a full disk" "cannot mount a tmpfs here"
 fi
 
-told_to_end "$traffic"
+stop_job "$traffic"
 check "the traffic beside it was not disturbed" exactly_once "$T_SCRATCH/beside.json" 10
 
 begin_capture

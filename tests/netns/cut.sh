@@ -36,7 +36,7 @@ for kind in "${kinds[@]}"; do
     t_impair "$id" clear
     check "$kind: none of its messages got through while the link was cut" test "$still" -eq "$cut"
     check "$kind: its messages flow after it" goes_on nic0
-    told_to_end "$runner"
+    stop_job "$runner"
     check "$kind: the run ends well (status $SETTLED)" test "$SETTLED" = 130
     check "$kind: nothing of anybody was lost over a cut of 10 s" exactly_once "$T_SCRATCH/cut.json"
     "$PHW_SCRIPTS/down.sh" --lab "$LAB"

@@ -22,8 +22,8 @@ flows() {
 }
 ticks_of() { awk '{ sub(/^.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"; }
 
-# told CASE NODE STATE WORD: NODE, `status.sh` and `phitwire wait` report it within a second.
-told() {
+# reports CASE NODE STATE WORD: NODE, `status.sh` and `phitwire wait` report it within a second.
+reports() {
     check "$1: $2 says $3 within a second" phw_until 1 state_is "$2" p0 "$3"
     check "$1: and why" says "$2" "$4"
     check_fails "$1: status.sh reports it, and fails" "$4" status
@@ -49,19 +49,19 @@ connect() {
 deaths() {
     local what=$1
     ip -n "$near" link set "$near_if" down
-    told "$what, interface down" nic0 interface-down "ip link set p0 up"
+    reports "$what, interface down" nic0 interface-down "ip link set p0 up"
     # The kernel may take a second to report it.
     check "$what, interface down: the other end has no carrier" phw_until 2 state_is "$router" "$far_if" no-carrier
     ip -n "$near" link set "$near_if" up
     well_again "$what, interface up again"
 
     ip -n "$near" link set "$near_if" mtu 600
-    told "$what, short MTU" nic0 short-mtu "MTU 600, but frames need 1500"
+    reports "$what, short MTU" nic0 short-mtu "MTU 600, but frames need 1500"
     ip -n "$near" link set "$near_if" mtu 1500
     well_again "$what, MTU as before"
 
     ip -n "$near" link del "$near_if"
-    told "$what, interface deleted" nic0 no-interface "was deleted"
+    reports "$what, interface deleted" nic0 no-interface "was deleted"
     check "$what, interface deleted: the other end reports the same" state_is "$router" "$far_if" no-interface
     local pid before
     pid=$(phw_node_pid "$LAB" nic0) before=$(ticks_of "$(phw_node_pid "$LAB" nic0)")
@@ -73,7 +73,7 @@ deaths() {
 
     ip netns add "$(phw_netns "$LAB" away)"
     ip -n "$near" link set "$near_if" netns "$(phw_netns "$LAB" away)"
-    told "$what, interface moved" nic0 no-interface "was moved to another network namespace"
+    reports "$what, interface moved" nic0 no-interface "was moved to another network namespace"
     ip -n "$(phw_netns "$LAB" away)" link set "$near_if" netns "$near"
     ip -n "$near" addr add "$near_address/31" dev "$near_if"
     ip -n "$near" link set "$near_if" up

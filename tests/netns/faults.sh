@@ -20,7 +20,7 @@ long_rate "$T_SCRATCH/run.json" &
 runner=$!
 under_way nic0
 check "soft errors in the send buffer of a router's port" soft_errors
-told_to_end "$runner"
+stop_job "$runner"
 check "packets with a soft error are never taken for good" honest "$T_SCRATCH/run.json"
 check "three of them are reported as timed out" test "$(field "$T_SCRATCH/run.json" timed_out)" = 3
 check "the router marked three" test "$(counter_sum '\.tx_soft_errors$')" = 3
@@ -34,7 +34,7 @@ under_way nic0
 # A retry needs something unacknowledged, and at any single moment there may be nothing.
 check "forced retries" bash -c '
     for i in {1..20}; do "$1" ctl --lab "$2" r1-0 fault force-retry 0; sleep 0.02; done' bash "$PHITWIRE_BIN_DIR/phitwire" "$LAB"
-told_to_end "$runner"
+stop_job "$runner"
 check "they are counted" test "$(counter_sum '\.tx_rewinds_forced$')" -gt "$before"
 check "and what is sent twice arrives once" exactly_once "$T_SCRATCH/run.json"
 

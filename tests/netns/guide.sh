@@ -123,11 +123,11 @@ check "no picture is larger than 200 kB" test -z "$big"
 # All names that a lab reports are in the reference.
 counters() {
     "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$LAB" all stats --zero --json >"$T_SCRATCH/stats.json" || return
-    jq -r '.[] | keys[]' "$T_SCRATCH/stats.json" | sed -E 's/^port[0-9]+\.//' | sort -u >"$T_SCRATCH/told"
+    jq -r '.[] | keys[]' "$T_SCRATCH/stats.json" | sed -E 's/^port[0-9]+\.//' | sort -u >"$T_SCRATCH/reported"
     sed -nE 's/^\| `([^`]*)` \|.*/\1/p' "$src/reference/counters.md" | sort -u >"$T_SCRATCH/listed"
-    comm -23 "$T_SCRATCH/told" "$T_SCRATCH/listed" >"$T_SCRATCH/unlisted"
+    comm -23 "$T_SCRATCH/reported" "$T_SCRATCH/listed" >"$T_SCRATCH/unlisted"
     cat "$T_SCRATCH/unlisted"
-    test "$(wc -l <"$T_SCRATCH/told")" -ge 100 -a ! -s "$T_SCRATCH/unlisted"
+    test "$(wc -l <"$T_SCRATCH/reported")" -ge 100 -a ! -s "$T_SCRATCH/unlisted"
 }
 for topology in pair aries-pair t3e-2x2x2; do
     t_up ref "$topology"

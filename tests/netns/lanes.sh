@@ -40,7 +40,7 @@ lose_lane() {
     t_ctl "$router" fault lane-noise "$port" "$1" "${3:-1/2000}" >/dev/null
     check "lane $1 is given up: $router sends on $2" phw_until 20 port_is "$router" tx_lanes "$2"
     check "and messages flow on" goes_on nic0 100
-    told_to_end "$runner"
+    stop_job "$runner"
     t_ctl "$router" fault lane-noise "$port" "$1" 0 >/dev/null
     check "noise on lane $1 loses no message" exactly_once "$T_SCRATCH/noise.json" 100
     check "one lane less: $router sends on $2" port_is "$router" tx_lanes "$2"
@@ -65,6 +65,6 @@ under_way nic0 100
 t_ctl "$router" fault lane-noise "$port" 0 1/1000 >/dev/null
 check "no lane, no link: $router" phw_until 20 port_is "$router" up false
 check "no lane, no link: $peer" phw_until 5 port_is "$peer" up false
-told_to_end "$runner"
+stop_job "$runner"
 check "what was on the link that lost its last lane is reported" honest "$T_SCRATCH/none.json"
 check_fails "status.sh reports it" "NOT FULLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"

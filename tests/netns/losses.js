@@ -9,7 +9,7 @@
   let seed = 1;
   const random = () => { seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0; return seed / 2 ** 32; };
   // Frames from r0 to nic0: a share `loss` of them is lost, and the ends are sampled up to `late` ms after the moment.
-  const told = ({ loss = () => 0, late = () => 0, begin = 0, received = null, change = () => {} }) => {
+  const recorded = ({ loss = () => 0, late = () => 0, begin = 0, received = null, change = () => {} }) => {
     const network = new Network(header), a = network.end(0, 0), b = network.end(0, 1), last = new Map();
     // By millisecond: the numbers of frames sent and received.
     const sent = [0], come = [0];
@@ -44,25 +44,25 @@
   const mean = all => all.reduce((sum, one) => sum + one.lost, 0) / all.length;
 
   for (const [name, late] of [["idle", () => 0], ["asked up to 40 ms apart", even(40)], ["busy", busy]]) {
-    demand(`nothing is lost, ${name}`, shown(told({ late }), 0, SECONDS), one => one.lost === 0 && one.level === "good");
-    demand(`traffic that begins, ${name}`, shown(told({ late, begin: 15 }), 0, SECONDS), one => one.lost === 0 && one.level === "good");
-    demand(`and that is known, ${name}`, shown(told({ late }), 9, SECONDS), one => one.isKnown);
-    const lossy = shown(told({ late, loss: () => .03 }), 9, SECONDS);
+    demand(`nothing is lost, ${name}`, shown(recorded({ late }), 0, SECONDS), one => one.lost === 0 && one.level === "good");
+    demand(`traffic that begins, ${name}`, shown(recorded({ late, begin: 15 }), 0, SECONDS), one => one.lost === 0 && one.level === "good");
+    demand(`and that is known, ${name}`, shown(recorded({ late }), 9, SECONDS), one => one.isKnown);
+    const lossy = shown(recorded({ late, loss: () => .03 }), 9, SECONDS);
     demand(`3 % are lost, ${name}`, lossy, one => one.lost > .015 && one.lost < .045 && one.level === "warn");
     if (Math.abs(mean(lossy) - .03) > .001) wrong.push(`3 % are lost, ${name}: ${mean(lossy)} on average`);
-    const later = told({ late, loss: second => second > 20 ? .03 : 0 });
+    const later = recorded({ late, loss: second => second > 20 ? .03 : 0 });
     demand(`before it begins, ${name}`, shown(later, 0, 20), one => one.lost === 0);
     demand(`six seconds after it has begun, ${name}`, shown(later, 26, SECONDS), one => one.level === "warn", .05);
-    const ended = told({ late, loss: second => second < 20 ? .03 : 0 });
+    const ended = recorded({ late, loss: second => second < 20 ? .03 : 0 });
     demand(`8 s after it has ended, ${name}`, shown(ended, 28.2, SECONDS), one => one.lost === 0);
   }
-  demand("without traffic nothing is known", shown(told({ begin: SECONDS }), 0, SECONDS), one => !one.isKnown && one.lost === 0);
-  demand("nor from samples that scatter too much", shown(told({ loss: () => .2, late: even(1900) }), 9, SECONDS), one => !one.isKnown || one.lost > 0);
+  demand("without traffic nothing is known", shown(recorded({ begin: SECONDS }), 0, SECONDS), one => !one.isKnown && one.lost === 0);
+  demand("nor from samples that scatter too much", shown(recorded({ loss: () => .2, late: even(1900) }), 9, SECONDS), one => !one.isKnown || one.lost > 0);
   // Counters of a restarted process, even if it has counted more by now than the previous one.
-  const restarted = told({ change: (second, numbers, network) => { if (second >= 20) { numbers.set(network.node(1) + N.pid, 9); numbers.set(network.end(0, 1) + E.received, (second - 20) * RATE + (second > 21 ? 19 * RATE : 0)); } } });
+  const restarted = recorded({ change: (second, numbers, network) => { if (second >= 20) { numbers.set(network.node(1) + N.pid, 9); numbers.set(network.end(0, 1) + E.received, (second - 20) * RATE + (second > 21 ? 19 * RATE : 0)); } } });
   demand("a receiver that was started again", shown(restarted, 20, 27.8), one => one.lost === 0 && !one.isKnown);
   // A node that does not answer: its last known values stay, and frames are still sent to it.
-  const silence = says => told({ change: (second, numbers, network, text, last) => {
+  const silence = says => recorded({ change: (second, numbers, network, text, last) => {
     if (second < 10 || second >= 20) return;
     const b = network.end(0, 1);
     numbers.set(b + E.up, 0); numbers.set(b + E.received, last.get(b + E.received)); numbers.set(network.node(1) + N.silent, last.get(network.node(1) + N.silent) || text("it does not answer"));

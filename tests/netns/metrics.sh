@@ -109,7 +109,7 @@ CONFIG
     local runner=$!
     check "it sees frames per second" phw_until 60 queried 'sum(rate(phitwire_link_frames_sent_total[5s])) > 100'
     check "it sees answered messages" phw_until 60 queried 'sum(phitwire_traffic_acknowledged_messages_total) > 100'
-    told_to_end "$runner"
+    stop_job "$runner"
     local odd=0 expression
     while IFS= read -r expression; do
         queried "count($expression) or vector(1)" || { odd=1; printf '# %s\n' "$expression"; }

@@ -47,14 +47,14 @@ ended() {
 gone() { ! kill -0 "$1" 2>/dev/null; }
 says() { grep -qE -- "$1" "$OUT" || { tail -n 30 "$OUT"; return 1; }; }
 finish_halo() { touch "$STOP"; BEGIN=$(phw_ms); ended 60; }
-# ranks_told [BUT]: every rank except that one reported an MPI error. MPICH ends the rank itself on such an error,
+# ranks_failed [BUT]: every rank except that one reported an MPI error. MPICH ends the rank itself on such an error,
 # whatever its error handler.
-ranks_told() {
-    local told wanted
-    told=$(sed -nE 's/^rank ([0-9]+): step [0-9]+: .*: MPI error of class [1-9][0-9]*: .*/\1/p
+ranks_failed() {
+    local found wanted
+    found=$(sed -nE 's/^rank ([0-9]+): step [0-9]+: .*: MPI error of class [1-9][0-9]*: .*/\1/p
         s/^Abort\([0-9]+\) on node ([0-9]+) .*: Fatal error in .*/\1/p' "$OUT" | sort -nu | paste -sd ' ')
     wanted=$(seq 0 $(( RANKS - 1 )) | grep -vxF -- "${1:-none}" | paste -sd ' ')
-    [[ $told == "$wanted" ]] || { echo "told: $told, not $wanted"; tail -n 30 "$OUT"; return 1; }
+    [[ $found == "$wanted" ]] || { echo "found: $found, not $wanted"; tail -n 30 "$OUT"; return 1; }
 }
 
 # ---- The network --------------------------------------------------------------------------------
@@ -95,11 +95,11 @@ packets() { printf '%d\n' $(( $(sent "$T_SCRATCH/after.json" "$@") - $(sent "$T_
 per_step() { printf '%d\n' $(( ($(sent "$T_SCRATCH/after.json" "$@") - $(sent "$T_SCRATCH/before.json" "$@")) / STEPS )); }
 port_of() { t_ctl "$1" links --json | jq -r --argjson port "$2" --arg field "$3" '.[] | select(.port == $port) | .[$field]'; }
 port_is() { [[ $(port_of "$1" "$2" "$3") == "$4" ]]; }
-told() { [[ -s $T_SCRATCH/watch ]] && tail -n 1 "$T_SCRATCH/watch" | jq -e "$1" >/dev/null; }
+reports() { [[ -s $T_SCRATCH/watch ]] && tail -n 1 "$T_SCRATCH/watch" | jq -e "$1" >/dev/null; }
 
 watch_begins() {
     env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB" --watch --json >"$T_SCRATCH/watch" 2>"$T_SCRATCH/watch.err" &
-    check "manage --watch begins" phw_until 10 told '.disconnected_pairs == 0'
+    check "manage --watch begins" phw_until 10 reports '.disconnected_pairs == 0'
 }
 
 if ! compiled=$(mpicc -O2 -Wall -o "$HALO" "$PHW_ROOT/tests/netns/mpi_halo.c" 2>&1); then
@@ -139,14 +139,14 @@ before=$(per_step "${round[@]}")
 check "the first black link of three carries halos ($(per_step "${black[0]}") packets a step)" test "$(per_step "${black[0]}")" -gt 0
 check "both blue links of two groups carry halos ($(per_step "${direct[@]}") packets a step)" test "$(per_step "${direct[@]}")" -gt 0
 set_link "${black[0]}" down
-check "it is cut, and routed around" phw_until 10 told '.status == "done" and (.failed_links | length == 1 and .[0].kind == "black") and .disconnected_pairs == 0'
+check "it is cut, and routed around" phw_until 10 reports '.status == "done" and (.failed_links | length == 1 and .[0].kind == "black") and .disconnected_pairs == 0'
 over
 cut=$(packets "${black[0]}") others=$(per_step "${black[@]:1}")
 check "halos go the other two ($others packets a step; $cut over the cut one)" test "$others" -gt 0 -a "$cut" = 0
 
 for id in "${direct[@]}"; do set_link "$id" down; done
 check "they are cut, and the third group leads around" \
-    phw_until 10 told '.status == "done" and ([.failed_links[].kind] | sort == ["black", "blue", "blue"]) and .disconnected_pairs == 0'
+    phw_until 10 reports '.status == "done" and ([.failed_links[].kind] | sort == ["black", "blue", "blue"]) and .disconnected_pairs == 0'
 # Ignore resends that were merely waiting for their turn.
 goes_on_by 4
 over
@@ -154,7 +154,7 @@ cut=$(packets "${direct[@]}") after=$(per_step "${round[@]}")
 check "halos go over the third group ($after packets a step where there were $before; $cut over the cut ones)" \
     test "$after" -gt $(( before * 5 / 4 )) -a "$cut" = 0
 for id in "${black[0]}" "${direct[@]}"; do set_link "$id" up; done
-check "the links are readmitted" phw_until 15 told '.failed_links == [] and .disconnected_pairs == 0'
+check "the links are readmitted" phw_until 15 reports '.failed_links == [] and .disconnected_pairs == 0'
 check "the halo exchange continues" goes_on_by 2
 finish_halo
 check "it ends (status $ENDED)" test "$ENDED" = 0
@@ -177,7 +177,7 @@ kill_rank() {
 again() {
     check "$1 is restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$1"
     check "all links come up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
-    check "the watcher takes it in" phw_until 15 told '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
+    check "the watcher takes it in" phw_until 15 reports '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
 }
 
 # Six ranks and four seconds of patience instead of ten; --long has all twelve, and the ten seconds for the first
@@ -190,7 +190,7 @@ BEGIN=$(phw_ms)
 check "a router is killed for good" kill_node g1-c0s0
 ended "$BOUND"
 check "all ranks end ($TOOK s)" test "$ENDED" != hangs
-check "each with an error of MPI" ranks_told
+check "each with an error of MPI" ranks_failed
 again g1-c0s0
 
 export PHITWIRE_PATIENCE=4
@@ -209,7 +209,7 @@ BEGIN=$(phw_ms)
 check "a network interface is killed for good" kill_node "nic$DEAD"
 ended "$BOUND"
 check "all ranks end ($TOOK s)" test "$ENDED" != hangs
-check "each with an error of MPI" ranks_told
+check "each with an error of MPI" ranks_failed
 again "nic$DEAD"
 
 halo "${go_on[@]}" -- return
@@ -217,7 +217,7 @@ BEGIN=$(phw_ms)
 check "a rank is killed" kill_rank "$DEAD"
 ended "$BOUND"
 check "all others end ($TOOK s)" test "$ENDED" != hangs
-check "each with an error of MPI" ranks_told "$DEAD"
+check "each with an error of MPI" ranks_failed "$DEAD"
 
 [[ ${PHITWIRE_LONG:-0} != 0 ]] || exit 0
 if [[ ! -x ${PHITWIRE_MPICH:-}/bin/mpicc ]]; then
@@ -232,6 +232,6 @@ for node in g1-c0s0 "nic$DEAD"; do
     check "MPICH: $node is killed for good" kill_node "$node"
     ended "$BOUND"
     check "MPICH: all ranks end ($TOOK s)" test "$ENDED" != hangs
-    check "MPICH: each with an error of MPI" ranks_told
+    check "MPICH: each with an error of MPI" ranks_failed
     again "$node"
 done

@@ -32,7 +32,7 @@ static const char *path(const char *name, int rank)
 }
 
 // Writes a file that appears together with its contents.
-static void tell(const char *name, int rank, const void *what, size_t len)
+static void write_file(const char *name, int rank, const void *what, size_t len)
 {
     char final[4096];
     snprintf(final, sizeof final, "%s", path(name, rank));
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
     unsigned char address[ADDRESS] = {0};
     size_t len = sizeof address;
     ok(fi_getname(&ep->fid, address, &len), "fi_getname");
-    tell("address", rank, address, sizeof address);
+    write_file("address", rank, address, sizeof address);
     await("address", 1 - rank, address, sizeof address);
     fi_addr_t peer;
     if (fi_av_insert(av, address, 1, &peer, 0, NULL) != 1)
@@ -96,10 +96,10 @@ int main(int argc, char **argv)
         await("posted", 1, &mark, 1);
         ok(fi_tsend(ep, data, BYTES, NULL, peer, 1, NULL), "fi_tsend");
         ok(fi_cq_sread(cq, &entry, 1, NULL, -1), "fi_cq_sread");
-        tell("sent", 0, "x", 1);
+        write_file("sent", 0, "x", 1);
     } else {
         ok(fi_trecv(ep, data, BYTES, NULL, peer, 1, 0, NULL), "fi_trecv");
-        tell("posted", 1, "x", 1);
+        write_file("posted", 1, "x", 1);
         clock_t begin = clock();
         await("sent", 0, &mark, 1);
         double took = (double)(clock() - begin) / CLOCKS_PER_SEC;

@@ -42,7 +42,7 @@ nic_stops() {
     sleep "$STOPPED_FOR"
     kill -CONT "$pid"
     under_way nic0
-    told_to_end "$runner"
+    stop_job "$runner"
     check "$LAB: a run whose $2 was stopped keeps its counts" \
         jq -e '.acknowledged > 1000 and .latency_us.p50 > 0 and .duplicated == 0 and .corrupted == 0 and .misordered == 0
             and .unfinished == [] and .frames_sent > 0' "$file"
@@ -60,7 +60,7 @@ emptied() {
     check "$LAB: the target is killed ($*)" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic1
     check "and restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic1
     check "messages meet its new memory" phw_until 60 met_new_memory
-    told_to_end "$runner"
+    stop_job "$runner"
     check "the run ends with status 1" test "$SETTLED" = 1
     check "what was found in its new memory is not called corrupted" \
         jq -e '.corrupted == 0 and .unwritten > 0 and .duplicated == 0 and .restarted == ["nic1"]' "$file"
@@ -81,7 +81,7 @@ outlives() {
     before=$(t_ctl nic0 traffic status --json | jq .acknowledged)
     check "the target is restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic1
     check "the run continues" phw_until 60 has_acknowledged $(( before + 1000 ))
-    told_to_end "$runner"
+    stop_job "$runner"
     check "it ends with status 1" test "$SETTLED" = 1
     check "and nothing is called corrupted" \
         jq -e '.corrupted == 0 and .timed_out > 0 and .duplicated == 0 and .restarted == ["nic1"]' "$file"
@@ -100,7 +100,7 @@ dead_blocks() {
     under_way nic0
     check "$LAB: the router of nic0 is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill g0-c0s0
     begun=$EPOCHREALTIME
-    told_to_end "$runner"
+    stop_job "$runner"
     check "a run of blocks ends within its timeout of 2 s and 6 s for a slow host" \
         awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { print b - a " s"; exit !(b - a < 8) }'
     check "its sums close" jq -e '.timed_out > 0 and .unknown == 0 and .unfinished == []
@@ -157,7 +157,7 @@ others() {
     check_fails "so is one begun by hand" 'holds this NIC' \
         t_ctl nic1 traffic start '{"run":9000000000000000,"pattern":{"list":{"destinations":[2]}},"count":1}'
     check "one of others goes beside it" rate --from nic2 --to nic3 --seconds 0.3
-    told_to_end "$runner"
+    stop_job "$runner"
     check "the first is not disturbed (status $SETTLED)" test "$SETTLED" = 130
     check "and counts all" exactly_once "$T_SCRATCH/first.json" 1000
 }
@@ -186,7 +186,7 @@ killed_tool() {
 
 # A router is killed and restarted; NICs notice only silence.
 router_restarts() {
-    local file=$T_SCRATCH/router.json runner begun told
+    local file=$T_SCRATCH/router.json runner begun stopped
     rate --seconds 0.3 >/dev/null
     begun=$EPOCHREALTIME
     long_rate "$file" &
@@ -195,12 +195,12 @@ router_restarts() {
     check "a router is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill r1-1
     sleep 0.5
     check "and restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start r1-1
-    told=$EPOCHREALTIME
-    told_to_end "$runner"
+    stopped=$EPOCHREALTIME
+    stop_job "$runner"
     check "it is named" named "$file" r1-1 processes_restarted
     check "its counters do not hide those of others" jq -e '.frames_sent > 1000 and .uncounted == ["r1-1"]' "$file"
     check "the wait for timeouts is reported, and not in the rate" \
-        jq -e --argjson most "$(awk -v a="$begun" -v b="$told" 'BEGIN { print b - a + 0.5 }')" '.timed_out > 0 and .drain_seconds >= 0
+        jq -e --argjson most "$(awk -v a="$begun" -v b="$stopped" 'BEGIN { print b - a + 0.5 }')" '.timed_out > 0 and .drain_seconds >= 0
             and .seconds < $most
             and .messages_per_second * .seconds - .acknowledged < 1' "$file"
     check "all links come up again" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
@@ -208,7 +208,7 @@ router_restarts() {
     runner=$!
     under_way nic0
     check "a router is killed for good" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill r1-1
-    told_to_end "$runner"
+    stop_job "$runner"
     check "it is named" named "$file" r1-1 processes_died
 }
 

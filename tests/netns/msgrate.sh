@@ -18,7 +18,7 @@ a_nic_dies() {
     check "nic5 is killed ($name)" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic5
     sleep 1
     check "and restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic5
-    told_to_end "$runner"
+    stop_job "$runner"
     check "the run ends with status 1" test "$SETTLED" = 1
     check "and names the dead" test "$(jq -r '.restarted | join(",")' "$file")" = nic5
     check "nothing is twice, wrong or out of order" \
@@ -54,6 +54,6 @@ runner=$!
 under_way nic0
 check_fails "a second measurement of the same NICs is rejected" 'holds this NIC' \
     "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --seconds 1
-told_to_end "$runner"
+stop_job "$runner"
 check "and does not disturb the first (status $SETTLED)" test "$SETTLED" = 130
 check "which counts all" exactly_once "$T_SCRATCH/first.json" 1000

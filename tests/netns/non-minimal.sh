@@ -65,7 +65,7 @@ live() {
     decided >"$1.from"
     sleep "$4"
     decided >"$1.to"
-    told_to_end "$runner"
+    stop_job "$runner"
     jq -s '{minimal: (.[1].minimal - .[0].minimal), other: (.[1].other - .[0].other)}' "$1.from" "$1.to" >"$1.share"
 }
 

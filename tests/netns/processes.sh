@@ -86,7 +86,7 @@ for node in nic0 r1-0; do
     runner=$!
     under_way nic0
     ends_in_order TERM "$node" "$how"
-    told_to_end "$runner"
+    stop_job "$runner"
     check "nothing is twice, wrong or out of order" sane "$T_SCRATCH/during.json"
 done
 "$PHW_SCRIPTS/down.sh" --lab "$LAB"

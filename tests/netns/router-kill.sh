@@ -15,7 +15,7 @@ check "the router is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill "$router"
 sleep 1
 check "the router is restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$router"
 check "all links come up again" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
-told_to_end "$runner"
+stop_job "$runner"
 check "what it held is reported as timed out, nothing is twice, wrong or out of order" honest "$T_SCRATCH/during.json"
 check "requests did time out" bash -c "(( $(field "$T_SCRATCH/during.json" timed_out) > 0 ))"
 check "status.sh is content again" "$PHW_SCRIPTS/status.sh" --lab "$LAB"

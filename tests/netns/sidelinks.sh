@@ -30,8 +30,8 @@ take_out() {
 }
 # In hexadecimal, like the table entries; without jq, since this is called hundreds of times.
 register() {
-    local told
-    told=$(t_ctl "$1" get "$2") && [[ $told =~ \((0x[0-9a-f]+)\) ]] && printf '%s\n' "${BASH_REMATCH[1]}"
+    local value
+    value=$(t_ctl "$1" get "$2") && [[ $value =~ \((0x[0-9a-f]+)\) ]] && printf '%s\n' "${BASH_REMATCH[1]}"
 }
 some_discarded() { (( $(counter_sum '^dead_port_packets$') > 0 )); }
 
@@ -40,7 +40,7 @@ runner=$!
 under_way nic0
 check "a sidelink is taken down" t_ctl r1-0 fault link-down "$dead"
 check "what is bound for the dead port is discarded" phw_until 20 some_discarded
-told_to_end "$runner"
+stop_job "$runner"
 check "what was on it is reported, nothing is twice, wrong or out of order" honest "$T_SCRATCH/during.json"
 check "its one end is down" port_is_down r1-0
 check "its other end is down" port_is_down r1-1

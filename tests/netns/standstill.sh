@@ -58,7 +58,7 @@ unharmed() {
         frozen "$how" "$which" "$seconds"
         under_way nic0 200
     done
-    told_to_end "$runner"
+    stop_job "$runner"
     check "$LAB, $how, $which, ${*:3} s: nothing is lost or timed out" \
         jq -e '.acknowledged > 1000 and .lost == 0 and .timed_out == 0 and .duplicated == 0 and .corrupted == 0 and .misordered == 0' "$file"
     check "$LAB, $how, $which, ${*:3} s: no link is given up" test "$(downs)" = "$before"

@@ -52,7 +52,7 @@ check "the network is rerouted" manage reroute
 check "by other tables in some routers, and no router is cut off" report_is \
     '.status == "done" and (.changed_routers | length) > 0 and (.failed_links | length) == 1 and .disconnected_pairs == 0'
 detail < <(jq -c '{changed: (.changed_routers | length), took_ms}' "$T_SCRATCH/report")
-told_to_end "$runner"
+stop_job "$runner"
 check "nothing is lost without a word, twice, or wrong" honest "$T_SCRATCH/cut.json"
 detail < <(jq -c '{sent, acknowledged, timed_out, refused}' "$T_SCRATCH/cut.json")
 check "the retained packets were resent" bash -c "(( $(counter_sum '^resent_packets$') == $(counter_sum '^kept_packets$') ))"
@@ -72,7 +72,7 @@ under_way nic0 500
 check "a processor's process is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic14
 check "the spare takes its number" manage rename nic14 nic26
 check "it has been reported" number_is nic26 14
-told_to_end "$runner"
+stop_job "$runner"
 check "what the dead one held is reported" honest "$T_SCRATCH/spare.json"
 rate_case "messages to that number reach the spare" 1000 --from nic0,nic1,nic2 --to nic12,nic26,nic5 --window 32 --seconds 0.5
 check "and so do barriers" timeout --foreground -k 5 60 "$PHITWIRE_BIN_DIR/phitwire-bench" barrier --lab "$LAB" --unit 3 --count 100 --nics nic0,nic26,nic5
@@ -96,6 +96,6 @@ check "and started" bash -c '"$1" --lab "$2" start r13 && "$1" --lab "$2" start 
 check "all links come up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 check "the board is returned" manage return r13
 check "and everything is well" report_is '.failed_routers == [] and .disconnected_pairs == 0'
-told_to_end "$runner"
+stop_job "$runner"
 check "the others have lost nothing" exactly_once "$T_SCRATCH/board.json"
 rate_case "the board works" 1000 --from nic13,nic0 --to nic25,nic12 --window 32 --seconds 0.5

@@ -63,7 +63,7 @@ channels() {
     check "as a maintenance packet finds" test "$(t_ctl r3 get vc_table.0 --via maintenance r0 --json | jq .value)" = 0
     check_fails "--via accepts only maintenance" 'expected .--via maintenance ROUTER' manage channels "$right" --via network r0
     load "the first tables" "$right"
-    told_to_end "$runner"
+    stop_job "$runner"
     check "everything has arrived once" all_arrived "$T_SCRATCH/load.json"
     check "those are the description's" manage reroute
     check "as a reroute finds too" report_is '.status == "nothing-to-do" and .changed_routers == []'

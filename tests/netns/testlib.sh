@@ -127,7 +127,7 @@ t_rate() {
 }
 
 # long_rate FILE OPTIONS...: a run that lasts until it is interrupted, however long a busy machine takes for the events
-# in between. A job of the caller's: long_rate ... & runner=$!; ...; told_to_end "$runner". Its status is 130 if nothing
+# in between. A job of the caller's: long_rate ... & runner=$!; ...; stop_job "$runner". Its status is 130 if nothing
 # else is wrong.
 long_rate() {
     # Run in this process, which gets the signal: timeout(1) would kill it five seconds later.
@@ -136,7 +136,7 @@ long_rate() {
 # steady_rate FILE OPTIONS...: the same with 2,000 messages per second from each source, a tenth of what a lab carries on
 # two processors. For tests of what happens next to traffic: at full rate it would wait for the processors instead.
 steady_rate() { long_rate "$1" --rate 2000 "${@:2}"; }
-told_to_end() {
+stop_job() {
     kill -TERM "$1" 2>/dev/null || true
     settled "$1"
 }

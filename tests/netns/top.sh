@@ -16,7 +16,7 @@ for topology in t3e-2x2x2 aries-pair quickstart; do
     rate=$!
     check "$topology: frames, messages and latencies are seen" phw_until 20 look '([.rates.links[].directions[].frames] | add > 100)
         and ([.rates.nodes[].acknowledged] | add > 10) and ([.sample.nodes[].traffic // empty | .latency.buckets | length] | add > 0)'
-    told_to_end "$rate"
+    stop_job "$rate"
     top --once >"$T_SCRATCH/text" 2>&1 || true
     check "$topology: the same in words" grep -qE 'ends +state +lanes' "$T_SCRATCH/text"
     [[ $topology == quickstart ]] || check "$topology goes down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"

@@ -57,7 +57,7 @@ one_machine() {
         ! traced "$busy" "$from" "$to" --op get 2>"$busy.err" || ! whole "$busy" >/dev/null || break
     done
     check "$name: a get is followed among traffic" whole "$busy"
-    told_to_end "$runner"
+    stop_job "$runner"
     check "$name: and the traffic is counted exactly once" exactly_once "$T_SCRATCH/rate.json" 500
 }
 routers() { phitwire topology plan "$(phw_lab_dir "$LAB")/topology.toml" | awk '$1 == "node" && $3 == "router" { print $2 }'; }

@@ -17,7 +17,7 @@ use phitwire_t3e::link::{Depths, FlitBuffer};
 pub struct Outcome {
     /// Headers valid, corrected and uncorrectable, and those with an invalid command.
     pub headers: [u32; 4],
-    /// Words behind headers: valid, corrected and uncorrectable.
+    /// Words after headers: valid, corrected and uncorrectable.
     pub packets: [u32; 3],
     /// Barrier messages, corrected ones, and words that are not messages.
     pub messages: [u32; 3],
@@ -88,7 +88,7 @@ fn take(buffer: &mut FlitBuffer, vc: usize, flit: Flit, promised: &mut [u32; VCS
     assert_eq!(buffer.len(vc), held + arrived);
     assert!(arrived <= MAX_PACKET_FLITS as u32);
     let overflowed = buffer.counters().rx_overflows > overflows;
-    assert!(!overflowed || promised[vc] == 0, "a place was promised");
+    assert!(!overflowed || promised[vc] == 0, "a slot was promised");
     if !overflowed {
         promised[vc] = promised[vc].saturating_sub(1) + u32::from(is_free);
     }

@@ -102,9 +102,9 @@ fn bursts(flits: &[Flit]) -> Vec<u8> {
         for (at, flit) in flits.iter().enumerate() {
             (burst.words[at], burst.controls[at]) = (flit.word, flit.control);
         }
-        let mut place = [0; Burst::BYTES];
-        burst.emit(&mut place);
-        bytes.extend(place);
+        let mut bytes_of_burst = [0; Burst::BYTES];
+        burst.emit(&mut bytes_of_burst);
+        bytes.extend(bytes_of_burst);
     }
     bytes
 }

@@ -311,16 +311,16 @@ impl Pair {
         for end in &self.ends {
             let account = end.lcb.account();
             let all = account.credits.iter().zip(account.offers);
-            for (&credits, places) in all {
+            for (&credits, slots) in all {
                 let most = match self.outcome.is_forged {
                     true => MOST_CREDITS,
-                    false => places,
+                    false => slots,
                 };
                 assert!(credits <= most, "{credits} credits");
             }
             // The fill of cut packets may exceed the slots by ten flits per packet.
-            let places: u32 = Depths::LIVE.all().iter().sum();
-            assert!(end.lcb.input().queued() <= 11 * u64::from(places));
+            let slots: u32 = Depths::LIVE.all().iter().sum();
+            assert!(end.lcb.input().queued() <= 11 * u64::from(slots));
         }
     }
 
@@ -416,8 +416,8 @@ impl Pair {
         for end in &mut self.ends {
             end.lcb.link_up(now);
         }
-        // Do not wait for rest: hostile frames may have ended a session, and forged bursts may have
-        // caused any state.
+        // Do not wait until the ends are at rest: hostile frames may have ended a session, and
+        // forged bursts may have caused any state.
         if self.outcome.is_forged {
             for _ in 0..100 {
                 self.round();

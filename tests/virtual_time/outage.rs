@@ -184,7 +184,7 @@ fn a_restarted_router_costs_what_it_held_and_no_more() {
     let report = finish(&mut network, 1, Duration::from_ms(60_000), LOSSES);
     assert_eq!(report.sent, 32_000);
     assert!(report.timed_out > 0, "what the router held is reported");
-    // At most the requests that were outstanding when the process was killed are late.
+    // Only requests that were outstanding when the process was killed may be late.
     let late = report.timed_out;
     assert!(late <= before.outstanding, "{late} of {before:?}");
     // Four processors and two sidelinks see a new incarnation.

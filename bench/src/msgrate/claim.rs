@@ -63,7 +63,7 @@ pub fn claim<'a>(
 ) -> Result<u64, ClaimError> {
     let request = Request::Claim(holder());
     let begin = clock.now();
-    let mut told = false;
+    let mut notified = false;
     loop {
         let (mut latest, mut refusals, mut silent) = (0, Vec::new(), Vec::new());
         for node in nodes.clone() {
@@ -91,9 +91,9 @@ pub fn claim<'a>(
         match refusals.as_slice() {
             [] => return Ok(latest),
             [(_, refusal), ..] if waits => {
-                if !told && waited >= NOTICE_LIMIT {
+                if !notified && waited >= NOTICE_LIMIT {
                     output::print_error(&format!("waiting: {refusal}"));
-                    told = true;
+                    notified = true;
                 }
                 clock.sleep(LOOK_EVERY);
             }

@@ -133,7 +133,7 @@ fn named(outcome: &RateResult) -> Vec<String> {
         (&fates.processes_stopped, "stopped during the run"),
         (
             &fates.links_given_up,
-            "links given up during the run, with the loss of everything on them (`give_up_ms`)",
+            "links given up during the run, losing everything in flight on them (`give_up_ms`)",
         ),
         (
             &fates.uncounted,
@@ -212,8 +212,8 @@ fn unanswered(outcome: &RateResult) -> Option<String> {
     (!all.is_empty()).then(|| format!("did not answer in time: {}{more}", named.join(", ")))
 }
 
-/// The dead processes other than the targets that did not respond, if any: a dead router also holds
-/// packets to healthy targets.
+/// The dead processes, except targets that did not respond: a dead router also holds packets to
+/// healthy targets.
 fn crossed(outcome: &RateResult) -> Option<String> {
     let fates = &outcome.fates;
     let is_target = |name: &&String| outcome.unanswered.iter().any(|one| one.node == **name);
@@ -349,7 +349,7 @@ mod tests {
             "died during the run: r1-0",
             "died and restarted during the run: nic5",
             "stopped during the run: nic6",
-            "links given up during the run, with the loss of everything on them (`give_up_ms`): \
+            "links given up during the run, losing everything in flight on them (`give_up_ms`): \
              r1-0:3, nic6:0",
             "counts exclude resent frames and packets (those received count as dropped) of: \
              nic5, nic6, r1-0",

@@ -28,7 +28,7 @@ fn good(dir: &Path, arguments: &str) -> String {
     String::from_utf8(stdout).expect("text")
 }
 
-fn bad(dir: &Path, arguments: &str, told: &str) {
+fn bad(dir: &Path, arguments: &str, expected: &str) {
     let Output {
         status,
         stdout,
@@ -40,8 +40,8 @@ fn bad(dir: &Path, arguments: &str, told: &str) {
     let words: Vec<&str> = words.split_whitespace().collect();
     assert!(!status.success(), "{arguments}: {words:?}");
     assert!(
-        words.join(" ").contains(told),
-        "{told} in {}",
+        words.join(" ").contains(expected),
+        "{expected} in {}",
         words.join(" ")
     );
 }
@@ -164,7 +164,7 @@ fn wrong_tables_are_refused() {
         "given.toml:8:13: possible deadlock: packets can wait for each other in a cycle",
     );
     fs::create_dir(path.join("folder")).expect("it can be made");
-    for (name, told) in [
+    for (name, expected) in [
         ("missing.toml", "cannot read missing.toml: No such file"),
         ("folder", "it is a directory"),
         ("/dev/zero", "it is a device"),
@@ -174,7 +174,7 @@ fn wrong_tables_are_refused() {
         ),
     ] {
         with_tables(path, "given.toml", name);
-        bad(path, "topology check given.toml --lines", told);
+        bad(path, "topology check given.toml --lines", expected);
     }
     fs::write(path.join("large.toml"), vec![b'#'; 9 << 20]).expect("it can be written");
     with_tables(path, "given.toml", "large.toml");

@@ -32,10 +32,10 @@ fn phitwire(words: &[&str]) -> Command {
 fn answer(command: &mut Command) -> Output {
     let child = command.spawn().expect("the command runs");
     let id = Pid::from_raw(child.id() as i32);
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     // Ignore a send error: the receiver may have timed out.
-    std::thread::spawn(move || tell.send(child.wait_with_output()));
-    let Ok(output) = told.recv_timeout(BOUND) else {
+    std::thread::spawn(move || sender.send(child.wait_with_output()));
+    let Ok(output) = receiver.recv_timeout(BOUND) else {
         kill(id, Signal::SIGKILL).expect("it is our child");
         panic!("no answer within {BOUND:?}: {command:?}");
     };
@@ -105,10 +105,10 @@ fn more_processors_than_numbers_are_counted_and_refused() {
         ));
     }
     text.push_str("]\n");
-    let told = scratch.refused(text.as_bytes());
+    let error = scratch.refused(text.as_bytes());
     let wanted = "132000 processors exceed the limit of 32768 per network";
-    assert!(told.contains(wanted), "{told}");
-    assert!(told.len() < 2_000, "one mistake: {told}");
+    assert!(error.contains(wanted), "{error}");
+    assert!(error.len() < 2_000, "one mistake: {error}");
 }
 
 #[test]
@@ -116,11 +116,11 @@ fn one_line_of_a_hundred_megabytes_is_refused_by_its_size() {
     let scratch = Scratch::new();
     let mut text = b"name = \"".to_vec();
     text.resize(100_000_000, b'x');
-    let told = scratch.refused(&text);
+    let error = scratch.refused(&text);
     let size = "too large: 100000000 bytes, at most 8388608";
-    let told = told.replace('│', " ");
-    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains(size), "{told}");
+    let error = error.replace('│', " ");
+    let error = error.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(error.contains(size), "{error}");
 }
 
 #[test]
@@ -132,9 +132,9 @@ fn a_description_may_have_so_many_bytes_and_not_one_more() {
     let exact = check(&scratch.file(text.as_bytes()), &[]);
     assert!(exact.status.success(), "{}", text_of(&exact));
     text.push('x');
-    let told = scratch.refused(text.as_bytes());
+    let error = scratch.refused(text.as_bytes());
     let size = "too large: 8388609 bytes, at most 8388608";
-    assert!(told.contains(size), "{told}");
+    assert!(error.contains(size), "{error}");
 }
 
 #[test]
@@ -159,10 +159,10 @@ fn only_regular_files_are_read() {
             let words = words.replace("FILE", file);
             let words: Vec<&str> = words.split(' ').collect();
             let output = answer(&mut phitwire(&words));
-            let told = text_of(&output).replace("\n  │ ", " ");
-            assert_eq!(output.status.code(), Some(1), "{words:?} {told}");
-            assert!(told.contains(what), "{words:?} {told}");
-            assert!(told.contains("8388608 bytes"), "{words:?} {told}");
+            let error = text_of(&output).replace("\n  │ ", " ");
+            assert_eq!(output.status.code(), Some(1), "{words:?} {error}");
+            assert!(error.contains(what), "{words:?} {error}");
+            assert!(error.contains("8388608 bytes"), "{words:?} {error}");
         }
     }
 }
@@ -192,9 +192,9 @@ fn nothing_of_a_value_is_obeyed_by_a_terminal() {
         String::from("name = \"\u{1b}[31m\u{202e}\u{9b}2J\" # \u{1b}[2J\u{200f}\n"),
         String::from("# \u{202e}\u{2066}\nx = \"\u{202e}\u{feff}\"\n"),
     ] {
-        let told = scratch.refused(text.as_bytes());
+        let error = scratch.refused(text.as_bytes());
         let unseen = ['\u{202e}', '\u{2066}', '\u{200f}', '\u{feff}', '\u{1b}'];
-        assert!(!told.contains(unseen), "{told:?}");
+        assert!(!error.contains(unseen), "{error:?}");
     }
     let name = "topology generate blackwidow --processors 8 --name \u{1b}[31m";
     let name: Vec<&str> = name.split(' ').collect();
@@ -222,8 +222,8 @@ fn nothing_of_a_value_is_obeyed_by_a_terminal() {
 #[test]
 fn bytes_that_are_no_text_are_placed() {
     let scratch = Scratch::new();
-    let told = scratch.refused(b"name = \"pair\"\nx = \"\xff\xfe\"\n");
-    assert!(told.contains(":2:6: invalid UTF-8: byte 0xff"), "{told}");
+    let error = scratch.refused(b"name = \"pair\"\nx = \"\xff\xfe\"\n");
+    assert!(error.contains(":2:6: invalid UTF-8: byte 0xff"), "{error}");
 }
 
 #[test]
@@ -340,8 +340,8 @@ fn answered_at_once((what, text): &(&str, String)) {
     let file = scratch.file(text.as_bytes());
     for form in [&["--lines"][..], &[]] {
         let output = check(&file, form);
-        let told = text_of(&output);
-        assert_eq!(output.status.code(), Some(1), "{what}: {told}");
+        let error = text_of(&output);
+        assert_eq!(output.status.code(), Some(1), "{what}: {error}");
     }
     eprintln!("{what}: {:?} for both", began.elapsed());
 }
@@ -351,9 +351,9 @@ fn the_largest_networks_are_answered_at_once() {
     let scratch = Scratch::new();
     let largest = "family = \"aries\"\nname = \"m\"\n[dragonfly]\ngroups = 241\nchassis = 6\nblades = 16\nnics = 4\n";
     let output = check(&scratch.file(largest.as_bytes()), &[]);
-    let told = text_of(&output);
-    assert!(output.status.success(), "{told}");
-    assert!(told.contains("not every route was checked"), "{told}");
+    let printed = text_of(&output);
+    assert!(output.status.success(), "{printed}");
+    assert!(printed.contains("not every route was checked"), "{printed}");
     let generate = "topology generate blackwidow --processors 32768";
     let generate: Vec<&str> = generate.split(' ').collect();
     let text = phitwire(&generate)
@@ -362,10 +362,10 @@ fn the_largest_networks_are_answered_at_once() {
         .stdout;
     assert!(text.len() > 5_000_000);
     let output = check(&scratch.file(&text), &[]);
-    let told = text_of(&output);
-    assert!(output.status.success(), "{told}");
-    let partly = told.contains("not every route");
-    assert!(!partly, "followed to the end: {told}");
+    let printed = text_of(&output);
+    assert!(output.status.success(), "{printed}");
+    let partly = printed.contains("not every route");
+    assert!(!partly, "followed to the end: {printed}");
 }
 
 #[test]
@@ -396,9 +396,9 @@ fn numbers_of_arguments_are_refused_by_their_limits() {
         };
         let words: Vec<&str> = words.split(' ').collect();
         let output = answer(&mut phitwire(&words));
-        let told = text_of(&output).replace("\n  │ ", " ");
-        assert!(!output.status.success(), "{words:?} {told}");
-        assert!(told.contains(wanted), "{words:?} {told}");
+        let error = text_of(&output).replace("\n  │ ", " ");
+        assert!(!output.status.success(), "{words:?} {error}");
+        assert!(error.contains(wanted), "{words:?} {error}");
     }
 }
 

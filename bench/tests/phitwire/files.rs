@@ -39,16 +39,9 @@ fn said(words: &str, file: &Path, out: &Path) -> (Option<i32>, String) {
         word => word.into(),
     });
     let words: Vec<_> = words.collect();
-    let told = out.with_extension("told");
-    let output = || {
-        Stdio::from(
-            File::options()
-                .append(true)
-                .open(&told)
-                .expect("made below"),
-        )
-    };
-    File::create(&told).expect("there is room");
+    let log = out.with_extension("log");
+    let output = || Stdio::from(File::options().append(true).open(&log).expect("made below"));
+    File::create(&log).expect("there is room");
     let mut child = Command::new(env!("CARGO_BIN_EXE_phitwire"))
         .args(&words)
         .stdin(Stdio::null())
@@ -59,7 +52,7 @@ fn said(words: &str, file: &Path, out: &Path) -> (Option<i32>, String) {
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait().expect("it is ours") {
-            let text = fs::read(&told).expect("it was made");
+            let text = fs::read(&log).expect("it was made");
             // Join the lines: the report breaks them between any two words.
             let text = String::from_utf8_lossy(&text).replace('│', " ");
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -76,12 +69,16 @@ fn said(words: &str, file: &Path, out: &Path) -> (Option<i32>, String) {
 
 fn refused(commands: &[&str], file: &Path, out: &Path, wanted: &str) {
     for words in commands {
-        let (status, told) = said(words, file, out);
-        let place = format!("{words} of {}: {told:.2000}", file.display());
-        assert_eq!(status, Some(1), "{place}");
-        assert!(told.len() < MOST_SAID, "{} bytes by {words}", told.len());
-        let is_said = wanted.split('|').any(|wanted| told.contains(wanted));
-        assert!(is_said, "{wanted}, {place}");
+        let (status, message) = said(words, file, out);
+        let context = format!("{words} of {}: {message:.2000}", file.display());
+        assert_eq!(status, Some(1), "{context}");
+        assert!(
+            message.len() < MOST_SAID,
+            "{} bytes by {words}",
+            message.len()
+        );
+        let is_said = wanted.split('|').any(|wanted| message.contains(wanted));
+        assert!(is_said, "{wanted}, {context}");
     }
 }
 
@@ -168,11 +165,11 @@ fn networks_are_known_by_name_wherever_one_is_read() {
     ] {
         for name in ["quickstart", "t3e-2x2x2", "r2-64"] {
             let line = format!("{words} {name}");
-            let (status, told) = said(&line, Path::new(""), &out);
-            assert_eq!(status, Some(0), "{line}: {told:.1000}");
+            let (status, message) = said(&line, Path::new(""), &out);
+            assert_eq!(status, Some(0), "{line}: {message:.1000}");
         }
-        let (status, told) = said(&format!("{words} quickstrat"), Path::new(""), &out);
+        let (status, message) = said(&format!("{words} quickstrat"), Path::new(""), &out);
         assert_eq!(status, Some(1));
-        assert!(told.contains("did you mean `quickstart`?"), "{told}");
+        assert!(message.contains("did you mean `quickstart`?"), "{message}");
     }
 }

@@ -90,7 +90,7 @@ fn outputs_match_their_schemas() {
 fn an_output_that_is_changed_is_found() {
     let text = printed("sim quickstart --load 0.2 --warmup 100 --measure 200 --json");
     let value: Value = serde_json::from_str(&text).expect("JSON");
-    for (place, change, told) in [
+    for (path, change, expected) in [
         ("/load", json!("0.2"), "$.load: found string, expected"),
         ("/seed", json!(1.5), "$.seed: found number, expected"),
         (
@@ -122,10 +122,10 @@ fn an_output_that_is_changed_is_found() {
         ),
     ] {
         let mut bad = value.clone();
-        let field = bad.pointer_mut(place);
-        *field.unwrap_or_else(|| panic!("there is no {place}")) = change;
-        let found = check("sim", &bad.to_string()).expect_err(place);
-        assert!(found.contains(told), "{place}: {found}");
+        let field = bad.pointer_mut(path);
+        *field.unwrap_or_else(|| panic!("there is no {path}")) = change;
+        let found = check("sim", &bad.to_string()).expect_err(path);
+        assert!(found.contains(expected), "{path}: {found}");
     }
     let mut more = value.clone();
     more["more"] = json!(1);
@@ -160,34 +160,34 @@ fn schemas_describe_every_field() {
 
 /// Collects properties without a description, descriptions in the notation of Rust, and keywords
 /// that the checker would ignore, at any depth.
-fn find_flaws(schema: &Value, place: &str, flaws: &mut Vec<String>) {
+fn find_flaws(schema: &Value, path: &str, flaws: &mut Vec<String>) {
     let Value::Object(own) = schema else {
         return;
     };
     let unknown = own.keys().filter(|key| !KEYWORDS.contains(&key.as_str()));
-    flaws.extend(unknown.map(|key| format!("{place}: `{key}` is not checked")));
+    flaws.extend(unknown.map(|key| format!("{path}: `{key}` is not checked")));
     let text = own.get("description").map(Value::to_string);
     let of_rust = ["[`", "](", "`None`", "`Some`"];
     if let Some(text) = text.filter(|text| of_rust.iter().any(|word| text.contains(word))) {
-        flaws.push(format!("{place}: {text}"));
+        flaws.push(format!("{path}: {text}"));
     }
     for (key, part) in schema["properties"].as_object().into_iter().flatten() {
         // The description of a variant is that of its only property.
         let is_variant = own.contains_key("description") && schema["required"] == json!([key]);
         if !is_described(part) && !is_variant {
-            flaws.push(format!("{place}.{key} has no description"));
+            flaws.push(format!("{path}.{key} has no description"));
         }
-        find_flaws(part, &format!("{place}.{key}"), flaws);
+        find_flaws(part, &format!("{path}.{key}"), flaws);
     }
     for (key, part) in schema["$defs"].as_object().into_iter().flatten() {
-        find_flaws(part, &format!("{place}/{key}"), flaws);
+        find_flaws(part, &format!("{path}/{key}"), flaws);
     }
     for key in ["items", "additionalProperties"] {
-        find_flaws(&schema[key], &format!("{place}/{key}"), flaws);
+        find_flaws(&schema[key], &format!("{path}/{key}"), flaws);
     }
     for key in ["anyOf", "oneOf", "prefixItems"] {
         for part in schema[key].as_array().into_iter().flatten() {
-            find_flaws(part, &format!("{place}/{key}"), flaws);
+            find_flaws(part, &format!("{path}/{key}"), flaws);
         }
     }
 }

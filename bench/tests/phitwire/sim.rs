@@ -220,7 +220,7 @@ fn a_drawing_goes_to_a_file_of_its_kind_or_a_pipe() {
     let written = plot(Stdio::piped(), &["-o", "curve.SVG", "--title", "Mine"]);
     assert_eq!(
         String::from_utf8_lossy(&written.stdout),
-        "curve.SVG: 1 points\n"
+        "curve.SVG: 1 point\n"
     );
     let drawing = std::fs::read_to_string(file("curve.SVG")).expect("the drawing");
     assert!(drawing.contains("\nMine\n"), "{drawing}");
@@ -591,14 +591,14 @@ fn endless() -> Command {
 
 /// The first line of a stream, within a minute.
 fn first_line(stream: impl Read + Send + 'static) -> Option<String> {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut line = String::new();
         let read = BufReader::new(stream).read_line(&mut line);
         // Ignore an error: the receiver may have timed out.
-        let _ = tell.send(read.map(|_| line));
+        let _ = sender.send(read.map(|_| line));
     });
-    told.recv_timeout(Duration::from_secs(60)).ok()?.ok()
+    receiver.recv_timeout(Duration::from_secs(60)).ok()?.ok()
 }
 
 #[test]
@@ -631,9 +631,9 @@ fn long_runs_print_progress_without_a_terminal() {
     child.kill().expect("a child");
     child.wait().expect("a child");
     let line = line.expect("a line within a minute");
-    let place = "s, 1/10 load 0.1 ";
+    let state = "s, 1/10 load 0.1 ";
     assert!(
-        line.starts_with("phitwire sim: ") && line.contains(place) && line.contains(" cycles"),
+        line.starts_with("phitwire sim: ") && line.contains(state) && line.contains(" cycles"),
         "{line}"
     );
 }

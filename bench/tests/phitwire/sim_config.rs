@@ -89,7 +89,7 @@ fn mistakes_are_shown_where_they_are() {
     let options = (0..201).map(|number| format!("\"o{number}\": 1"));
     let options: Vec<_> = options.collect();
     let too_many = format!("{{\"options\": {{{}}}}}", options.join(","));
-    for (text, place, said) in [
+    for (text, position, said) in [
         (
             "lod = 0.3",
             "1:1",
@@ -153,17 +153,20 @@ fn mistakes_are_shown_where_they_are() {
     ] {
         let file = written(folder.path(), text);
         let output = sim(&format!("aries-pair --config {}", file.display()));
-        let told = String::from_utf8_lossy(&output.stderr).replace('│', " ");
-        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(output.status.code(), Some(1), "{text}: {told}");
-        let is_there = |place: &str| told.contains(&format!("run.toml:{place}]"));
-        let places: Vec<_> = place.split('|').filter(|place| !place.is_empty()).collect();
+        let error = String::from_utf8_lossy(&output.stderr).replace('│', " ");
+        let error = error.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(output.status.code(), Some(1), "{text}: {error}");
+        let is_there = |position: &str| error.contains(&format!("run.toml:{position}]"));
+        let positions: Vec<_> = position
+            .split('|')
+            .filter(|position| !position.is_empty())
+            .collect();
         assert!(
-            places.iter().any(|place| is_there(place)),
-            "{text}: {place}: {told}"
+            positions.iter().any(|position| is_there(position)),
+            "{text}: {position}: {error}"
         );
         for words in said.split('|') {
-            assert!(told.contains(words), "{text}: {words}: {told}");
+            assert!(error.contains(words), "{text}: {words}: {error}");
         }
     }
 }
@@ -173,11 +176,11 @@ fn a_word_that_only_another_machine_has_is_refused_from_a_file_too() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = written(folder.path(), "routing = [\"adaptive0\"]");
     let output = sim(&format!("t3e-2x2x2 --config {}", file.display()));
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{told}");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(
-        told.contains("expected one of deterministic, adaptive"),
-        "{told}"
+        error.contains("expected one of deterministic, adaptive"),
+        "{error}"
     );
 }
 
@@ -186,18 +189,18 @@ fn conflicts_between_file_and_command_line_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = written(folder.path(), "load = 0.3");
     let output = sim(&format!("aries-pair --op put --config {}", file.display()));
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{told}");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(
-        told.contains("run.toml:1:") && told.contains("--op"),
-        "{told}"
+        error.contains("run.toml:1:") && error.contains("--op"),
+        "{error}"
     );
     // The parser reports invalid options on the command line, as it does without a file.
     let output = sim(&format!("aries-pair --lod 1 --config {}", file.display()));
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let output = sim(&format!("--config {}", file.display()));
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("<TOPOLOGY>"), "{told}");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("<TOPOLOGY>"), "{error}");
 }
 
 #[test]
@@ -217,9 +220,9 @@ fn no_output_overwrites_what_the_run_reads() {
     ] {
         let words = format!("--config {0} --{option} {0}", file.display());
         let output = sim(&words);
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{words}: {told}");
-        assert!(told.contains("the run reads this file"), "{told}");
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{words}: {error}");
+        assert!(error.contains("the run reads this file"), "{error}");
     }
     let kept = fs::read_to_string(&file).expect("the file is still there");
     assert!(kept.ends_with("load = 0.1"), "{kept}");

@@ -96,7 +96,7 @@ fn collective_operations_take_longer_among_more() {
 
 #[test]
 fn unsupported_operations_are_refused_with_the_supported_ones() {
-    for (words, told) in [
+    for (words, expected) in [
         ("pair --op amo", "available: put, get"),
         ("pair --op allreduce", "available: put, get"),
         (
@@ -154,6 +154,6 @@ fn unsupported_operations_are_refused_with_the_supported_ones() {
             !output.status.success() && output.stdout.is_empty(),
             "{words}"
         );
-        assert!(said.contains(told), "{words}: {said}");
+        assert!(said.contains(expected), "{words}: {said}");
     }
 }

@@ -87,16 +87,16 @@ fn run_and(
         inbox: Vec::new(),
         board: board.clone(),
     });
-    let (told, outcomes) = std::sync::mpsc::channel();
+    let (sender, outcomes) = std::sync::mpsc::channel();
     for mut this in programs {
-        let told = told.clone();
+        let sender = sender.clone();
         std::thread::spawn(move || {
             let outcome = program(&mut this);
             let outcome = outcome.map_err(|error| format!("program {}: {error}", this.rank));
-            let _ = told.send((keep(this), outcome));
+            let _ = sender.send((keep(this), outcome));
         });
     }
-    drop(told);
+    drop(sender);
     let mut ended = Vec::new();
     for (this, outcome) in outcomes {
         outcome?;
@@ -234,7 +234,7 @@ impl Program {
         }
         // Keep words of the next round, which fast programs may already send.
         let round = self.round;
-        while self.inbox.iter().filter(|told| told[0] == round).count() < others.len() {
+        while self.inbox.iter().filter(|note| note[0] == round).count() < others.len() {
             let name = self.until(|completion| match *completion {
                 Completion::Received { name, status, .. } if name >= LISTEN => {
                     (status == Status::Done).then_some(name)
@@ -252,7 +252,7 @@ impl Program {
         }
         let mut words = vec![None; self.all.len()];
         words[self.rank] = Some(word);
-        for [_, rank, word] in self.inbox.extract_if(.., |told| told[0] == round) {
+        for [_, rank, word] in self.inbox.extract_if(.., |note| note[0] == round) {
             *words
                 .get_mut(rank as usize)
                 .ok_or("a message from an unknown rank")? = Some(word);

@@ -130,7 +130,8 @@ pub unsafe extern "C" fn phw_leave(nic: *mut PhwNic) {
 /// The NIC's processor number.
 ///
 /// # Safety
-/// `nic` is null or a NIC of `phw_attach`; here and below.
+/// `nic` is null or a NIC of `phw_attach`. The same holds for the other functions with this
+/// parameter.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn phw_processor(nic: *mut PhwNic) -> c_int {
     // SAFETY: by the caller's promise, here and below.
@@ -153,7 +154,7 @@ pub unsafe extern "C" fn phw_longest_put(nic: *mut PhwNic) -> c_int {
     unsafe { with(nic, |nic| Ok(nic.longest_put() as c_int)) }
 }
 
-/// What the NIC supports beside puts and gets: `PHW_HAS_ATOMICS` and so on, or-ed.
+/// What the NIC supports besides puts and gets: `PHW_HAS_ATOMICS` and so on, or-ed.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_operations(nic: *mut PhwNic) -> c_int {
@@ -486,7 +487,7 @@ pub unsafe extern "C" fn phw_socket(nic: *mut PhwNic) -> c_int {
     unsafe { with(nic, |nic| Ok(nic.socket().as_raw_fd())) }
 }
 
-/// The name of what a function has returned, for messages: "ok" for PHW_OK, "out_of_range" for
+/// The name of a function's return value, for messages: "ok" for PHW_OK, "out_of_range" for
 /// PHW_OUT_OF_RANGE; "unknown" for other numbers. Never null; do not free it.
 #[unsafe(no_mangle)]
 pub extern "C" fn phw_error_name(code: c_int) -> *const c_char {

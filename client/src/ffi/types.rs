@@ -137,7 +137,7 @@ pub enum PhwStatus {
     WrongKey,
     /// Part of the remote range is outside of the registered memory.
     OutOfBounds,
-    /// The remote address is not a multiple of what the operation requires.
+    /// The remote address is not aligned as the operation requires.
     Misaligned,
     /// The registration does not grant this access (PHW_MAY_PUT and so on).
     Forbidden,

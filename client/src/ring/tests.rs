@@ -230,13 +230,13 @@ fn a_receive_taken_back_has_ended() {
         processor: 3,
         bytes: 64,
     };
-    let told = Completion::BlockEvent {
+    let block_event = Completion::BlockEvent {
         processor: 3,
         handle: 1,
         word: 1,
     };
     let steps = [
-        (told, 4),
+        (block_event, 4),
         (end(1, Status::Done, 1), 2),
         (received, 1),
         (end(2, Status::Done, 0), 0),

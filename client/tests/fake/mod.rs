@@ -68,7 +68,7 @@ impl Fake {
         let path = |n| directory.path().join(format!("nic-{n}.door"));
         let doors: Vec<_> = (0..count).map(path).collect();
         let listen = |door: &PathBuf| {
-            let listener = UnixListener::bind(door).expect("the place is new");
+            let listener = UnixListener::bind(door).expect("the path is new");
             listener.set_nonblocking(true).expect("it can be");
             listener
         };
@@ -349,8 +349,8 @@ impl Nics {
         }
         let ended = match command.request {
             Request::Receive { into } => {
-                let place = self.copy(at, into).and_then(|_| self.may_receive(at));
-                if let Err(status) = place {
+                let target = self.copy(at, into).and_then(|_| self.may_receive(at));
+                if let Err(status) = target {
                     return self.end(at, name, Err(status), 0);
                 }
                 return self.programs[at].receives.push_back((name, into));
@@ -514,8 +514,8 @@ impl Nics {
             Request::Put {
                 to, data, event, ..
             } => {
-                let place = self.there(at, to, data.len() as u64, |access| access.put)?;
-                self.store(place, data)?;
+                let target = self.there(at, to, data.len() as u64, |access| access.put)?;
+                self.store(target, data)?;
                 let landed = Completion::PutEvent {
                     processor,
                     handle: to.handle,
@@ -523,21 +523,21 @@ impl Nics {
                     bytes: data.len() as u64,
                 };
                 if event {
-                    self.push_completion(place.0, &landed);
+                    self.push_completion(target.0, &landed);
                 }
             }
             Request::BlockPut {
                 to, from, event, ..
             } => {
-                let place = self.there(at, to, from.bytes, |access| access.put)?;
-                self.store(place, &self.copy(at, from)?)?;
-                let told = |word| Completion::BlockEvent {
+                let target = self.there(at, to, from.bytes, |access| access.put)?;
+                self.store(target, &self.copy(at, from)?)?;
+                let block_event = |word| Completion::BlockEvent {
                     processor,
                     handle: to.handle,
                     word,
                 };
                 if let Some(word) = event {
-                    self.push_completion(place.0, &told(word));
+                    self.push_completion(target.0, &block_event(word));
                 }
             }
             Request::Get { from, into, .. } | Request::BlockGet { from, into, .. } => {

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use super::info::no_place;
+use super::info::no_target;
 use super::objects::{
     DomainObject, DomainOwn, EndpointObject, NONE, Object, Part, PartObject, answer_int, base,
     bind_nothing, errno_of, fid, given, put, table, within,
@@ -59,8 +59,8 @@ pub unsafe extern "C" fn open(
     answer_int(|| {
         // SAFETY: the caller passes a valid pointer for the result, or null.
         unsafe { put(out, std::ptr::null_mut())? };
-        let place =
-            AttachTarget::of_environment().map_err(|error| no_place(&error, libc::ENODEV))?;
+        let target =
+            AttachTarget::of_environment().map_err(|error| no_target(&error, libc::ENODEV))?;
         // SAFETY: the program passes an `fi_info` that libfabric made.
         let attr = unsafe { info.as_ref().and_then(|info| info.domain_attr.as_ref()) };
         let mode = attr.map_or(0, |attr| attr.mr_mode);
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn open(
         let own = DomainOwn {
             domain,
             progress,
-            place,
+            target,
             is_virtual: mode == FI_MR_BASIC || mode & FI_MR_VIRT_ADDR != 0,
             gives_keys: mode == FI_MR_BASIC || mode & FI_MR_PROV_KEY != 0,
         };

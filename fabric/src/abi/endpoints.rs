@@ -51,8 +51,8 @@ pub unsafe extern "C" fn open(
             (DomainObject::of(domain, FI_CLASS_DOMAIN)?, given(info)?)
         };
         let own = &object.own;
-        let place = own.place.for_another_endpoint(driver::attached());
-        let mut driver = Driver::attach(&place).map_err(|error| {
+        let target = own.target.for_another_endpoint(driver::attached());
+        let mut driver = Driver::attach(&target).map_err(|error| {
             eprintln!("phitwire: {error}");
             libc::ENODEV
         })?;
@@ -274,7 +274,7 @@ pub fn op(
     Ok(Op {
         context: context as usize,
         flags: what,
-        tells: !is_selective || flags & FI_COMPLETION != 0,
+        reports_success: !is_selective || flags & FI_COMPLETION != 0,
         is_delivery: flags & FI_DELIVERY_COMPLETE != 0,
         tag,
     })
@@ -305,7 +305,7 @@ pub fn outgoing(
         None => Ok(Op {
             context: 0,
             flags: what,
-            tells: false,
+            reports_success: false,
             is_delivery: false,
             tag,
         }),

@@ -163,7 +163,7 @@ unsafe fn is_null_or(text: *const c_char, wanted: &CStr) -> bool {
 fn domain_name() -> CString {
     let name = AttachTarget::of_environment()
         .ok()
-        .map(|place| place.name());
+        .map(|target| target.name());
     CString::new(name.unwrap_or_default()).unwrap_or_default()
 }
 

@@ -112,11 +112,12 @@ unsafe extern "C" fn getinfo(
         {
             return Err(FI_ENODATA);
         }
-        let place = AttachTarget::of_environment().map_err(|error| no_place(&error, FI_ENODATA))?;
+        let target =
+            AttachTarget::of_environment().map_err(|error| no_target(&error, FI_ENODATA))?;
         // SAFETY: as above.
-        let info = unsafe { describe(hints, &place, version) }?;
+        let info = unsafe { describe(hints, &target, version) }?;
         // SAFETY: `info` is new, and the node is null or a string.
-        unsafe { set_addresses(&mut *info, hints, named(node), (flags, &place)) };
+        unsafe { set_addresses(&mut *info, hints, named(node), (flags, &target)) };
         // SAFETY: libfabric passes a valid pointer for the result.
         unsafe { *out = info };
         Ok(())
@@ -124,7 +125,7 @@ unsafe extern "C" fn getinfo(
 }
 
 /// Logs why this program has no door. Returns `errno`.
-pub fn no_place(error: &str, errno: i32) -> i32 {
+pub fn no_target(error: &str, errno: i32) -> i32 {
     library::log(error);
     errno
 }
@@ -153,7 +154,7 @@ unsafe fn set_addresses(
     info: &mut Info,
     hints: Option<&Info>,
     named: Option<[u8; Address::BYTES]>,
-    (flags, place): (u64, &AttachTarget),
+    (flags, target): (u64, &AttachTarget),
 ) {
     let hinted = |of: fn(&Info) -> (*mut c_void, usize)| {
         let (at, len) = of(hints?);
@@ -166,7 +167,7 @@ unsafe fn set_addresses(
     };
     let source = source.or_else(|| hinted(|hints| (hints.src_addr, hints.src_addrlen)));
     let destination = destination.or_else(|| hinted(|hints| (hints.dest_addr, hints.dest_addrlen)));
-    let source = source.unwrap_or_else(|| place.source());
+    let source = source.unwrap_or_else(|| target.source());
     (info.src_addr, info.src_addrlen) = (library::copy(&source), source.len());
     if let Some(to) = destination {
         (info.dest_addr, info.dest_addrlen) = (library::copy(&to), to.len());
@@ -177,7 +178,7 @@ unsafe fn set_addresses(
 /// The attributes of the hints are null or valid.
 unsafe fn describe(
     hints: Option<&Info>,
-    place: &AttachTarget,
+    target: &AttachTarget,
     version: u32,
 ) -> Result<*mut Info, i32> {
     let info = library::new_info().ok_or(libc::ENOMEM)?;
@@ -225,7 +226,7 @@ unsafe fn describe(
     ep.max_order_waw_size = MOST_ORDERED;
     (ep.tx_ctx_cnt, ep.rx_ctx_cnt) = (1, 1);
     describe_domain(domain, hinted.2, (version, asked));
-    domain.name = library::text(&CString::new(place.name()).unwrap_or_default());
+    domain.name = library::text(&CString::new(target.name()).unwrap_or_default());
     fabric.name = library::text(FABRIC);
     fabric.prov_version = PROVIDER_VERSION;
     Ok(info)

@@ -7,7 +7,7 @@
 //! where they are installed.
 //!
 //! All `unsafe` code of this crate is here and in [`crate::memory`].
-#![allow(unsafe_code, reason = "it is the border to C")]
+#![allow(unsafe_code, reason = "this is the interface to C")]
 #![allow(
     missing_docs,
     reason = "the names are those of libfabric's manual pages"

@@ -138,7 +138,7 @@ pub unsafe fn room_of(len: *mut usize, bytes: usize) -> Result<usize, i32> {
 /// Our part of a domain.
 pub struct DomainOwn {
     pub domain: Arc<Domain>,
-    pub place: AttachTarget,
+    pub target: AttachTarget,
     /// Addresses in registered memory are the program's virtual ones; the provider assigns keys.
     pub is_virtual: bool,
     pub gives_keys: bool,

@@ -97,7 +97,7 @@ impl Program {
     fn new() -> Self {
         static OPS: Ops<6> = Ops::new([null(); 6]);
         let fake = Fake::start(1);
-        let place = AttachTarget {
+        let target = AttachTarget {
             door: fake.doors[0].clone(),
             job: 7,
             reach: false,
@@ -105,7 +105,7 @@ impl Program {
         };
         let own = DomainOwn {
             domain: Arc::new(Domain::new().expect("there are descriptors")),
-            place,
+            target,
             is_virtual: true,
             gives_keys: true,
             progress: None,

@@ -30,14 +30,14 @@ const QUEUE: Awaited = Awaited::Queue(0);
 fn two(fake: &Fake) -> [One; 2] {
     let mut addresses = Vec::new();
     let all = [0, 1].map(|at: usize| {
-        let place = AttachTarget {
+        let target = AttachTarget {
             door: fake.doors[at].clone(),
             job: 7,
             reach: false,
             receives: RECEIVES,
         };
         let domain = Arc::new(Domain::new().expect("there are descriptors"));
-        let mut driver = Driver::attach(&place).expect("there is a door");
+        let mut driver = Driver::attach(&target).expect("there is a door");
         addresses.push(driver.endpoint.address());
         let mut state = domain.lock().expect("no panic");
         state.shared = program::bind(&mut driver.endpoint);

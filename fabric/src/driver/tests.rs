@@ -1,5 +1,5 @@
-//! Endpoints on NICs without a network: closing, where a wait without result takes five seconds,
-//! and access to the program's memory.
+//! Endpoints on NICs without a network: closing, which waits up to five seconds for peers, and
+//! access to the program's memory.
 
 use super::*;
 use crate::engine::shared::{Entry, Why};
@@ -23,13 +23,13 @@ fn all_at(doors: &[PathBuf]) -> Vec<One> {
 
 fn all_with(doors: &[PathBuf], receives: usize) -> Vec<One> {
     let attach = |door: &PathBuf| {
-        let place = AttachTarget {
+        let target = AttachTarget {
             door: door.clone(),
             job: 7,
             reach: false,
             receives,
         };
-        let mut driver = Driver::attach(&place).expect("there is a door");
+        let mut driver = Driver::attach(&target).expect("there is a door");
         let shared = program::bind(&mut driver.endpoint);
         One { shared, driver }
     };
@@ -147,10 +147,10 @@ fn a_message_to_an_ended_program_fails_at_once() {
     let contexts: Vec<_> = errors.iter().map(|error| error.0).collect();
     assert_eq!(contexts, (0..20).collect::<Vec<_>>());
     // The fate of the messages sent is unknown; the rest was not sent.
-    let is_told = |&(_, errno, why): &(usize, i32, Why)| {
+    let is_lost = |&(_, errno, why): &(usize, i32, Why)| {
         errno == LOST && matches!(why, Why::Unknown | Why::Departed)
     };
-    assert!(errors.iter().all(is_told), "{errors:?}");
+    assert!(errors.iter().all(is_lost), "{errors:?}");
 }
 
 /// A live peer that is unreachable for a while receives everything in the end.

@@ -16,7 +16,7 @@ pub enum Action {
     /// Send a message.
     Post(usize, Parcel),
     /// Send a message without data; nothing is to be done when it has been delivered.
-    Tell(usize, Head),
+    Send(usize, Head),
     /// The announcement of a transfer is complete: send the message that waits for it.
     Announce(usize, Head),
     /// Notify a lost peer that this endpoint has given it up.

@@ -1,5 +1,5 @@
-//! The engine's time: it counts checks of what has arrived, not seconds. A machine that was
-//! suspended, or a program that was computing, has not waited for its peers.
+//! The engine's time: it counts checks for arrivals, not seconds. A machine that was suspended, or
+//! a program that was computing, has not waited for its peers.
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@
 //! is always lost, and so is a peer that has given up this endpoint. Operations on all others are
 //! repeated until they end.
 //!
-//! Time is counted in checks ([`TICK`]) of what has arrived, not by the clock: a machine that was
+//! Time is counted in checks for arrivals ([`TICK`]), not by the clock: a machine that was
 //! suspended, or a program that was computing, has not waited.
 //!
 //! A receive from any source awaits the whole address vector. While no message arrives, its members
@@ -231,7 +231,7 @@ impl Liveness {
     pub(super) fn lost_lives(&self, core: &mut Core, peer: usize) {
         debug_assert!(
             core.peers[peer].failed.is_some(),
-            "only the lost are notified"
+            "only lost peers are notified"
         );
         if !core.peers[peer].is_notified {
             core.actions.push_back(Action::Notify(peer));

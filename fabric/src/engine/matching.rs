@@ -129,7 +129,7 @@ impl Matching {
             let multi = posted.multi.map(|slot| self.multis.get(slot));
             assert!(
                 multi.is_none_or(|multi| multi.is_some()),
-                "its state is there"
+                "the state of a posted buffer exists"
             );
             if let Some(multi) = multi.flatten() {
                 assert!(!multi.is_full, "a full buffer is not posted");
@@ -300,7 +300,7 @@ impl Matching {
                 let source = core.source(shared, peer);
                 let mut op = landing.op;
                 // Always report the return of a buffer.
-                op.tells |= entry.flags & FI_MULTI_RECV != 0;
+                op.reports_success |= entry.flags & FI_MULTI_RECV != 0;
                 shared.done(&core.binds, &op, entry, source);
             }
             Some(failure) => shared.failed(&core.binds, &landing.op, entry, failure, over),
@@ -342,7 +342,7 @@ impl Matching {
         entry.len = head.len as usize;
         let source = core.source(shared, peer);
         let mut op = wanted.op;
-        op.tells = true;
+        op.reports_success = true;
         shared.done(&core.binds, &op, entry, source);
     }
 

@@ -78,11 +78,11 @@ impl Offers {
             assert!(offer.staged.len() <= STAGED, "few parts are staged");
             assert!(
                 !offer.is_hungry || self.hungry.contains(id),
-                "it will get a stage"
+                "a transfer without a stage waits for one"
             );
             assert!(
                 offer.range.is_none() || offer.staged.is_empty(),
-                "one way or the other"
+                "a transfer is announced in one way"
             );
         }
         let users = self.all.values().filter(|offer| offer.range.is_some());
@@ -165,8 +165,12 @@ impl Offers {
     /// The announcement of a transfer, whose range is open or could not be opened.
     fn announcement(&mut self, core: &mut Core, offer: &mut Offer) -> Head {
         let state = offer.range.map(|range| self.ranges.state(range));
-        debug_assert_ne!(state, Some(Opened::Soon), "it is announced later");
-        debug_assert!(!offer.is_announced, "it is announced once");
+        debug_assert_ne!(
+            state,
+            Some(Opened::Soon),
+            "the range of an announced transfer is open or has failed"
+        );
+        debug_assert!(!offer.is_announced, "a transfer is announced once");
         offer.is_announced = true;
         if let Some(Opened::Open(reach)) = state {
             return Head {
@@ -198,7 +202,7 @@ impl Offers {
             && let Some(head) = stage(core, offer)
         {
             let kind = Kind::Part;
-            let action = Action::Tell(offer.peer, Head { kind, ..head });
+            let action = Action::Send(offer.peer, Head { kind, ..head });
             core.actions.push_back(action);
         }
         let has_more =
@@ -236,7 +240,7 @@ impl Offers {
         for _ in 0..count {
             if let Some(id) = self.hungry.pop_front() {
                 if let Some(offer) = self.all.get_mut(&id) {
-                    debug_assert!(offer.is_hungry, "it was queued once");
+                    debug_assert!(offer.is_hungry, "a transfer is queued for a stage once");
                     offer.is_hungry = false;
                 }
                 self.stage_more(core, id);
@@ -369,7 +373,7 @@ impl Offer {
             failed,
             ..self.head
         };
-        core.actions.push_back(Action::Tell(self.peer, head));
+        core.actions.push_back(Action::Send(self.peer, head));
     }
 
     fn complete(&self, core: &Core, shared: &mut Shared, failed: bool) {

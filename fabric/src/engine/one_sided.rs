@@ -490,7 +490,7 @@ impl OneSided {
             let with = (word(&operands, element), word(&compare, element));
             let found = amo_of(change.datatype, change.op, with.0, with.1);
             let Some((op, operands)) = found else {
-                debug_assert!(false, "it is one: asked before");
+                debug_assert!(false, "the caller checked the kind of operation");
                 continue;
             };
             let amo = Amo {

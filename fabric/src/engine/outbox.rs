@@ -70,6 +70,6 @@ impl Outbox {
 
     pub(super) fn pop(&mut self) {
         let taken = self.queue.pop_front();
-        debug_assert!(taken.is_some(), "a command was polled before it is taken");
+        debug_assert!(taken.is_some(), "a command is polled before it is taken");
     }
 }

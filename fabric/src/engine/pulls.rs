@@ -154,7 +154,7 @@ impl Pulls {
         self.all.insert((peer, head.id), pull);
         if head.len > u64::from(head.part_bytes) {
             core.actions
-                .push_back(Action::Tell(peer, took(&head, 0, 0)));
+                .push_back(Action::Send(peer, took(&head, 0, 0)));
         }
         if head.part_bytes > 0 {
             self.part(core, shared, peer, &head);
@@ -303,12 +303,12 @@ impl Pulls {
         let head = pull.head;
         if head.part != IN_PLACE {
             let head = took(&head, fetch.part, fetch.bytes as u32);
-            core.actions.push_back(Action::Tell(fetch.peer, head));
+            core.actions.push_back(Action::Send(fetch.peer, head));
         } else if is_all {
             discard(core, fetch.peer, &head, false);
         }
         if is_all && let Some(pull) = self.all.remove(&key) {
-            debug_assert_eq!(pull.landing, 0, "nothing of it is in flight");
+            debug_assert_eq!(pull.landing, 0, "no part of the transfer is in flight");
             end(core, fetch.peer, pull, None);
         }
     }
@@ -459,7 +459,7 @@ pub(super) fn discard(core: &mut Core, peer: usize, head: &Head, failed: bool) {
         len: 1,
         ..took(head, 0, 0)
     };
-    core.actions.push_back(Action::Tell(peer, head));
+    core.actions.push_back(Action::Send(peer, head));
 }
 
 const fn took(head: &Head, part: u32, part_bytes: u32) -> Head {

@@ -70,7 +70,10 @@ impl Registration {
         is_opened: bool,
         (status, word): (Status, u64),
     ) {
-        debug_assert!(number & names::AWAITED != 0, "others are not waited for");
+        debug_assert!(
+            number & names::AWAITED != 0,
+            "the program waits only for awaited numbers"
+        );
         if number == self.name() {
             self.ended = Some((status, word));
         } else if is_opened

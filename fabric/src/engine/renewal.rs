@@ -275,6 +275,6 @@ fn reply(core: &mut Core, shared: &mut Shared, to: Waiter, key: u64, handle: Opt
     }
     core.actions.push_back(match core.peers[peer].is_self {
         true => Action::Renewed(peer, head),
-        false => Action::Tell(peer, head),
+        false => Action::Send(peer, head),
     });
 }

@@ -86,7 +86,7 @@ impl Service {
         (0..words).map(|number| {
             let mut word = [0; 8];
             for element in self.elements(number) {
-                let at = self.place(element, number);
+                let at = self.offset(element, number);
                 let from = element * self.size;
                 word[at..at + self.size].copy_from_slice(&self.old[from..from + self.size]);
             }
@@ -105,14 +105,14 @@ impl Service {
     }
 
     /// Offset of an element within its word.
-    const fn place(&self, element: usize, number: usize) -> usize {
+    const fn offset(&self, element: usize, number: usize) -> usize {
         self.shift + element * self.size - number * self.word
     }
 
     fn swap(&self, number: usize, old: u64) -> Amo {
         let mut word = old.to_le_bytes();
         for element in self.elements(number) {
-            let at = self.place(element, number);
+            let at = self.offset(element, number);
             let operand = word_at(&self.operands, element, self.size);
             let compare = word_at(&self.compare, element, self.size);
             let before = word_at(&word[at..at + self.size], 0, self.size);
@@ -137,7 +137,7 @@ impl Service {
         }
         let bytes = word.to_le_bytes();
         for element in self.elements(amo.element) {
-            let from = self.place(element, amo.element);
+            let from = self.offset(element, amo.element);
             let at = element * self.size;
             self.old[at..at + self.size].copy_from_slice(&bytes[from..from + self.size]);
         }

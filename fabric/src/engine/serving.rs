@@ -68,7 +68,7 @@ impl Serving {
             let op = Op {
                 context: 0,
                 flags: FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
-                tells: true,
+                reports_success: true,
                 is_delivery: false,
                 tag: 0,
             };
@@ -198,7 +198,7 @@ fn answer(core: &mut Core, peer: usize, id: u64, failed: bool) {
         id,
         ..Head::default()
     };
-    core.actions.push_back(Action::Tell(peer, head));
+    core.actions.push_back(Action::Send(peer, head));
 }
 
 fn reply_to(id: u64, bytes: usize) -> Head {

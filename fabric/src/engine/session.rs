@@ -148,7 +148,7 @@ impl Session {
         for channel in self.channels.iter() {
             assert!(
                 channel.acked <= channel.next,
-                "what was acknowledged was sent"
+                "acknowledged messages were sent"
             );
             assert!(channel.window <= WIDEST, "a peer has receives for it");
             assert!(
@@ -158,7 +158,7 @@ impl Session {
             let first = channel.held.keys().next();
             assert!(
                 first.is_none_or(|first| *first > channel.expected),
-                "only early ones are"
+                "only early messages are held"
             );
         }
     }
@@ -190,7 +190,7 @@ impl Session {
         let mut out = self.channels.of(peer).out.iter_mut();
         let is_its = |parcel: &&mut Parcel| matches!(parcel.end, End::Offer(id) if id == head.id);
         if let Some(parcel) = out.find(is_its) {
-            debug_assert!(!parcel.is_ready, "it is announced once");
+            debug_assert!(!parcel.is_ready, "a transfer is announced once");
             parcel.head = head;
             parcel.is_ready = true;
         }
@@ -201,7 +201,7 @@ impl Session {
         let is_self = core.peers[peer].is_self;
         loop {
             let to = self.channels.of(peer);
-            debug_assert!(to.acked <= to.next, "what was acknowledged was sent");
+            debug_assert!(to.acked <= to.next, "acknowledged messages were sent");
             let in_flight = to.next - to.acked;
             // Shrink only when one of the next messages requests an acknowledgement.
             if to.window <= self.window || in_flight <= self.window / 2 {
@@ -519,7 +519,7 @@ impl Channel {
 
     /// Accepts the next message.
     fn take_in(&mut self, core: &mut Core, peer: usize, head: Head, payload: Vec<u8>) {
-        debug_assert_eq!(head.seq, self.expected, "messages are taken in in order");
+        debug_assert_eq!(head.seq, self.expected, "messages are accepted in order");
         self.expected += 1;
         self.wants_ack |= head.wants_ack;
         core.actions.push_back(Action::Arrived(peer, head, payload));

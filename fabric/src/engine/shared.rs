@@ -23,7 +23,7 @@ pub struct Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Why {
-    /// As libfabric's error number says.
+    /// No details beyond libfabric's error number.
     Plain = 0,
     /// The peer cannot be reached; the operation was not carried out.
     Unreachable,
@@ -236,7 +236,7 @@ pub struct Op {
     /// `FI_SEND`, `FI_RECV`, `FI_READ` or `FI_WRITE`, with `FI_MSG` and so on.
     pub flags: u64,
     /// Whether success is reported to the queue.
-    pub tells: bool,
+    pub reports_success: bool,
     /// Whether a message completes only when the peer's program has received it, not already when
     /// the peer's NIC has. All other operations complete only when they are done at the peer.
     pub is_delivery: bool,
@@ -252,7 +252,7 @@ impl Op {
     /// Whether this is an injected message, whose completion no program waits for. Programs do wait
     /// for all their writes to remote memory.
     pub(super) const fn is_injected(&self) -> bool {
-        self.context == 0 && !self.tells && self.flags & FI_SEND != 0
+        self.context == 0 && !self.reports_success && self.flags & FI_SEND != 0
     }
 
     const fn direction(&self) -> u64 {
@@ -313,7 +313,7 @@ impl Shared {
         if let Some(counter) = self.counter(binds, op) {
             counter.value += 1;
         }
-        if op.tells
+        if op.reports_success
             && let Some(queue) = self.queue(binds, op)
         {
             let flags = entry.flags | op.flags;

@@ -463,7 +463,7 @@ fn a_lost_peer_fails_the_operations_that_wait_for_it() {
             (None, None),
             op(3, FI_SEND),
         )
-        .expect("it is told later");
+        .expect("the failure is reported later");
     assert_eq!(
         net.nodes[0].errors(),
         [(3, libc::EHOSTUNREACH, Why::Unreachable)]

@@ -20,7 +20,7 @@ const SCHEME: &str = "phitwire://";
 pub const HEAD: usize = 96;
 /// Bytes of a slot: head and data.
 pub const SLOT: usize = 8192;
-/// Maximum number of bytes behind the head.
+/// Maximum number of bytes after the head.
 pub const MOST_EAGER: usize = SLOT - HEAD;
 /// Bytes of a part of a long transfer.
 pub const PART: usize = 256 << 10;
@@ -44,7 +44,7 @@ pub struct Address {
 impl Address {
     /// Length in bytes.
     pub const BYTES: usize = 8;
-    /// The fourth byte, which tells addresses of endpoints from those of doors.
+    /// The fourth byte, which distinguishes addresses of endpoints from those of doors.
     const OF_AN_ENDPOINT: u8 = 1;
     /// The fourth byte of an address that names a door.
     pub const OF_A_DOOR: u8 = 2;
@@ -87,8 +87,8 @@ impl FromStr for Address {
     /// Parses the text of an address, such as `phitwire://3.0/f00d0001`.
     fn from_str(text: &str) -> Result<Self, ()> {
         let text = text.strip_prefix(SCHEME).ok_or(())?;
-        let (place, incarnation) = text.split_once('/').ok_or(())?;
-        let (processor, member) = place.split_once('.').ok_or(())?;
+        let (endpoint, incarnation) = text.split_once('/').ok_or(())?;
+        let (processor, member) = endpoint.split_once('.').ok_or(())?;
         Ok(Self {
             processor: processor.parse().map_err(drop)?,
             member: member.parse().map_err(drop)?,

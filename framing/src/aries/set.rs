@@ -298,8 +298,8 @@ fn words_of(flits: &[Flit; DATA_FLITS], tenth: u64, pattern: &Pattern) -> Words 
 fn store(words: &Words, bytes: &mut SetBytes) {
     let (first, rest) = bytes.as_rchunks_mut();
     first.copy_from_slice(&(words[0] as u32).to_be_bytes());
-    for (i, place) in rest.iter_mut().enumerate() {
-        *place = words[i + 1].to_be_bytes();
+    for (i, slot) in rest.iter_mut().enumerate() {
+        *slot = words[i + 1].to_be_bytes();
     }
 }
 

@@ -160,7 +160,7 @@ pub enum Request<'a> {
         data: &'a [u8],
         /// Whether the target program gets a [`Completion::PutEvent`](super::Completion::PutEvent).
         event: bool,
-        /// Whether the put stays behind earlier ordered commands to the same processor.
+        /// Whether the put executes after earlier ordered commands to the same processor.
         ordered: bool,
     },
     /// Reads up to [`MOST_INLINE`] bytes; length and offset are multiples of four.
@@ -169,7 +169,7 @@ pub enum Request<'a> {
         from: Remote,
         /// Destination in the program's data.
         into: Local,
-        /// Whether the get stays behind earlier ordered commands to the same processor.
+        /// Whether the get executes after earlier ordered commands to the same processor.
         ordered: bool,
     },
     /// Changes a word in remote memory.
@@ -184,7 +184,7 @@ pub enum Request<'a> {
         operands: [u64; 2],
         /// Whether the completion returns the old word.
         fetch: bool,
-        /// Whether the operation stays behind earlier ordered commands to the same processor.
+        /// Whether the operation executes after earlier ordered commands to the same processor.
         ordered: bool,
     },
     /// Block transfer: writes data of the program to remote memory.

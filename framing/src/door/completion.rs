@@ -1,7 +1,7 @@
 //! Completions: the outcome of commands, and events from other programs.
 //!
 //! ```text
-//! byte  0        kind: end, received, landed, told
+//! byte  0        kind: end, received, put event, block event
 //!       1        status
 //!       2   3    processor of the other program
 //!       4   5    handle

@@ -63,11 +63,11 @@ impl Burst {
         // Flits are packed from the lowest bit up into one long number.
         let (mut high, mut held) = (0_u64, 0_u32);
         let (words, rest) = bytes[..FLIT_BYTES].as_chunks_mut::<8>();
-        let mut places = words.iter_mut();
+        let mut slots = words.iter_mut();
         let mut marks = 0;
         let mut put = |word: u64| {
-            if let Some(place) = places.next() {
-                *place = word.to_le_bytes();
+            if let Some(slot) = slots.next() {
+                *slot = word.to_le_bytes();
             }
         };
         for (flit, (&word, control)) in self.words.iter().zip(&self.controls).enumerate() {

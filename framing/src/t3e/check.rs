@@ -30,19 +30,19 @@ const HEADER_MASKS: [u64; 6] = {
         masks[own] = 1 << (HEADER_BITS + own as u32);
         own += 1;
     }
-    let (mut place, mut bit) = (3_u32, 0);
+    let (mut position, mut bit) = (3_u32, 0);
     while bit < HEADER_BITS {
-        if !place.is_power_of_two() {
+        if !position.is_power_of_two() {
             let mut syndrome = 0;
             while syndrome < 6 {
-                if place >> syndrome & 1 != 0 {
+                if position >> syndrome & 1 != 0 {
                     masks[syndrome] |= 1 << bit;
                 }
                 syndrome += 1;
             }
             bit += 1;
         }
-        place += 1;
+        position += 1;
     }
     masks
 };
@@ -169,14 +169,14 @@ impl DataCheck {
     #[inline]
     pub fn repair(words: &mut [u64], carried: u16) -> Repair {
         let difference = Self::of(words) ^ carried;
-        let (place, odd) = (difference & 0x3ff, difference >> 10 != 0);
+        let (position, odd) = (difference & 0x3ff, difference >> 10 != 0);
         if difference == 0 {
             return Repair::Good;
         }
-        let word = usize::from(place >> 6).checked_sub(1);
+        let word = usize::from(position >> 6).checked_sub(1);
         match word.and_then(|word| words.get_mut(word)) {
             Some(word) if odd => {
-                *word ^= 1 << (place & 63);
+                *word ^= 1 << (position & 63);
                 Repair::Corrected
             }
             _ => Repair::Hopeless,

@@ -336,8 +336,8 @@ mod tests {
         let mut header = Header::new(Command::Put8, tag(), Name::new(0xa_5a5a), 0x9bc);
         header.data_check = 0x4d2;
         let word = header.emit();
-        let place = 5 | 17 << 4 | 9 << 9;
-        let tag_bits = place | 6 << 13 | 1 << 16 | 1 << 17;
+        let coordinates = 5 | 17 << 4 | 9 << 9;
+        let tag_bits = coordinates | 6 << 13 | 1 << 16 | 1 << 17;
         let information = 4 | tag_bits << 6 | 0x9bc << 24 | 0x25a << 36 | 0x4d2 << 46;
         assert_eq!(word & ((1 << 57) - 1), information);
         assert_eq!(Header::parse(word), Ok((header, Repair::Good)));

@@ -56,12 +56,12 @@ impl Tag {
     /// Bits of a tag in a packet and in a table.
     pub const BITS: u32 = 18;
 
-    /// The directions that a packet at `place` still has to travel, without its final hop.
+    /// The directions that a packet at `position` still has to travel, without its final hop.
     #[inline]
-    pub fn unsatisfied(&self, place: Coordinates) -> DirectionSet {
+    pub fn unsatisfied(&self, position: Coordinates) -> DirectionSet {
         let mut bits = 0;
         for dimension in 0..3 {
-            let lacks = u8::from(place.0[dimension] != self.to.0[dimension]);
+            let lacks = u8::from(position.0[dimension] != self.to.0[dimension]);
             bits |= lacks << (dimension + 3 * usize::from(self.signs >> dimension & 1));
         }
         DirectionSet::from_bits(bits)

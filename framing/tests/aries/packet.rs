@@ -43,9 +43,9 @@ fn of(
     routing: Routing,
     packet_id: u16,
     command: Command,
-    place: [u64; 4],
+    target: [u64; 4],
 ) -> Request {
-    let [mdh, ssid, address, key] = place;
+    let [mdh, ssid, address, key] = target;
     Request {
         routing,
         packet_id,
@@ -73,16 +73,16 @@ fn requests() -> Vec<(Request, Vec<u8>, &'static [u64])> {
         ..of(to_near, Routing::Adaptive0, 1, put, [0xfff, 0xf, 8, 1])
     };
     let get = Command::Get { words: 16 };
-    let place = [0x800, 0, 0xff_ffff_ffc0, 0xffff];
-    let get_64 = of(put_64(), Routing::Valiant, 0xfff, get, place);
+    let target = [0x800, 0, 0xff_ffff_ffc0, 0xffff];
+    let get_64 = of(put_64(), Routing::Valiant, 0xfff, get, target);
     let amo = |op, width, fetch| Command::Amo { op, width, fetch };
     let (op, width) = (AmoOp::CompareSwap, Width::Bits64);
-    let (swap, place) = (amo(op, width, true), [1, 2, 0x1000, 0x8001]);
-    let compare_swap = of(put_64(), Routing::Ordered, 2, swap, place);
+    let (swap, target) = (amo(op, width, true), [1, 2, 0x1000, 0x8001]);
+    let compare_swap = of(put_64(), Routing::Ordered, 2, swap, target);
     let (operands, count) = OPERANDS.to_bytes(op, width);
     let (op, width) = (AmoOp::Add, Width::Bits32);
-    let (add, place) = (amo(op, width, false), [1, 2, 0x1004, 0x8001]);
-    let add_32 = of(to_near, Routing::Ordered, 3, add, place);
+    let (add, target) = (amo(op, width, false), [1, 2, 0x1004, 0x8001]);
+    let add_32 = of(to_near, Routing::Ordered, 3, add, target);
     let minus_two = Operands {
         first: 2_u64.wrapping_neg(),
         second: 0,

@@ -202,8 +202,8 @@ fn short_numbers_widen_to_what_they_stand_for() {
         for more in 0..2048 - 8 {
             let freed = known.wrapping_add(more);
             let found = widen_vc_ack(known, vc_ack(freed));
-            let told = freed.wrapping_sub(found) as i32;
-            let is_near = (0..8).contains(&told) || found == known;
+            let difference = freed.wrapping_sub(found) as i32;
+            let is_near = (0..8).contains(&difference) || found == known;
             assert!(is_near, "{known} + {more}: {found}");
         }
         for more in 0..64 {

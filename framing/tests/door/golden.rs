@@ -167,13 +167,13 @@ pub fn completions() -> Vec<(&'static str, [u8; 64], Completion)> {
         processor: 0x0102,
         bytes: 0x1_0000,
     };
-    let landed = Completion::PutEvent {
+    let put_event = Completion::PutEvent {
         processor: 0x0102,
         handle: 0x0304,
         offset: 0x77,
         bytes: 5,
     };
-    let told = Completion::BlockEvent {
+    let block_event = Completion::BlockEvent {
         processor: 0x0102,
         handle: 0x0304,
         word: 0x99,
@@ -188,11 +188,11 @@ pub fn completions() -> Vec<(&'static str, [u8; 64], Completion)> {
             received,
         ),
         (
-            "landed",
+            "put_event",
             laid(&[(0, &[2]), from, (24, &[5]), (32, &[0x77])]),
-            landed,
+            put_event,
         ),
-        ("told", laid(&[(0, &[3]), from, word]), told),
+        ("block_event", laid(&[(0, &[3]), from, word]), block_event),
     ]
 }
 

@@ -195,8 +195,8 @@ fn came(fabric: &Fabric<Either>, end: NodeId) -> &[Time] {
 }
 
 /// BlackWidow sec. 3: 25 stages at 800 MHz take 31.25 ns, after waiting for the next clock edge.
-/// The packet's time on the lanes and the cable adds to that before and behind the chip. The idle
-/// time before must not matter.
+/// The packet's time on lanes and cables before and after the chip comes in addition. The idle time
+/// before must not matter.
 #[test]
 fn an_idle_chip_takes_31_25_ns() {
     for (from, to) in [(8, 1), (0, 63)] {

@@ -190,7 +190,7 @@ impl<'a> Attack<'a> {
     }
 
     /// Number of frames that the rate allows now. If there are none, sleeps first, which takes some
-    /// 20 ms beside a busy lab.
+    /// 20 ms on a machine with a busy lab.
     fn due(&self) -> u64 {
         let left = self.options.count - self.sent.frames.min(self.options.count);
         if self.options.rate == 0 {

@@ -6,7 +6,7 @@
 //! the chain sees them if the interface's offload is off, which `impair.sh` ensures.
 //!
 //! The kernel announces every change of its tables over netlink; each triggers a query of all
-//! chains. Nothing is asked while nothing changes.
+//! chains. No queries are sent while nothing changes.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -28,7 +28,7 @@ const GROUPS: u32 = 1 << 6;
 /// Messages of the subsystem `NFNL_SUBSYS_NFTABLES`.
 const NFT_MSG_NEWCHAIN: u16 = 10 << 8 | 3;
 const NFT_MSG_GETCHAIN: u16 = 10 << 8 | 4;
-/// Bytes of an `nfgenmsg`. All zero, it asks for every family.
+/// Bytes of an `nfgenmsg`. All zeros request every family.
 const NFGENMSG: usize = 4;
 
 const NFTA_CHAIN_HOOK: u16 = 4;
@@ -95,7 +95,7 @@ impl FilterWatch {
         if changed { self.survey() } else { Ok(()) }
     }
 
-    /// Queries all chains, again if they change meanwhile.
+    /// Queries all chains; repeats the query if they change during it.
     fn survey(&mut self) -> io::Result<()> {
         loop {
             self.sequence += 1;

@@ -96,7 +96,7 @@ pub enum IoEngine {
     Plain,
 }
 
-/// The receiver of frames, which also knows how many the links accepted.
+/// The receiver of frames, which also counts those that the links accepted.
 pub trait FrameSink {
     fn frame(&mut self, port: PortId, bytes: &[u8]);
 

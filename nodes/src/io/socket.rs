@@ -62,7 +62,7 @@ pub(super) type HardwareAddress = [u8; 6];
 const BROADCAST: HardwareAddress = [0xff; 6];
 
 /// Number of silence checks for which two addresses stay disputed after both were heard: 2 s. An
-/// end that hears nothing probes its peer after 0.5 s, so frames replayed by a stranger rarely
+/// end that receives nothing probes its peer after 0.5 s, so frames replayed by a stranger rarely
 /// outlast a peer that sends little.
 const DISPUTE_LOOKS: u32 = 8;
 

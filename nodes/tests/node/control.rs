@@ -287,7 +287,11 @@ fn a_late_answer_is_not_taken_for_another() {
     client.set_timeout(Duration::from_secs(5)).unwrap();
     assert_eq!(client.ask(&get(3)).unwrap(), json!(3));
     drop(client);
-    assert_eq!(answers.join().unwrap(), [1], "who has gone is told");
+    assert_eq!(
+        answers.join().unwrap(),
+        [1],
+        "the client that left is reported"
+    );
 }
 
 /// A suspended process accepts only what fits into its socket's buffer. The next request must not

@@ -137,11 +137,11 @@ impl Pair {
     }
 
     fn update(&mut self) {
-        let (wrong, told) = (&mut self.wrong, &mut self.reports);
+        let (wrong, reports) = (&mut self.wrong, &mut self.reports);
         self.wires.update(&mut *self.near, |port: PortId, what| {
             assert_eq!(port, 0);
             *wrong = what;
-            *told += 1;
+            *reports += 1;
         });
         self.far_wires.update(&mut *self.far, |_, _| {});
     }
@@ -301,12 +301,15 @@ fn a_flapping_interface_is_reported_only_when_it_changes() {
             ip("link set p0 up");
         }
         pair.is("whole", "");
-        let told = pair.reports;
+        let reports = pair.reports;
         ip("link add other type veth peer name another");
         ip("link set other up");
         for _ in 0..20 {
             pair.update();
         }
-        assert_eq!(pair.reports, told, "another interface is nobody's business");
+        assert_eq!(
+            pair.reports, reports,
+            "another interface is nobody's business"
+        );
     });
 }

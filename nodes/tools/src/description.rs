@@ -18,7 +18,7 @@ pub use ready::find;
 /// The network described by a file, or the network of this name; `-` is standard input.
 ///
 /// # Errors
-/// If it is neither a file nor a name, cannot be read, or the description has mistakes.
+/// If it is neither a file nor a name, if it cannot be read, or if the description has mistakes.
 pub fn open(file: &Path) -> miette::Result<Box<dyn Network>> {
     match name_of(file) {
         Some(name) => ready::find(name),

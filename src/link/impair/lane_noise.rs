@@ -9,10 +9,10 @@ use crate::rng::Rng;
 /// Flips bits of one lane in the phits of data frames and in the lane pattern of training frames,
 /// at the transmitting side of a link.
 ///
-/// The frame header, the kind map and the body of training frames stand for what the line code
-/// protects and stay untouched. An unused lane carries no data, so its noise is harmless:
-/// decommissioning a noisy lane (BlackWidow sec. 7.7) cures the link. The pattern always travels on
-/// all lanes, which exposes a lane too noisy for any packet.
+/// The frame header, the kind map and the body of training frames are protected by the line code
+/// and stay untouched. An unused lane carries no data, so its noise is harmless: decommissioning a
+/// noisy lane (BlackWidow sec. 7.7) cures the link. The pattern always travels on all lanes, which
+/// exposes a lane too noisy for any packet.
 #[derive(Clone, Debug)]
 pub struct LaneNoise {
     layout: LaneLayout,

@@ -160,7 +160,7 @@ fn duplicates_come_as_often_as_asked_and_identical() {
 fn corruption_flips_exactly_one_bit() {
     let mut impairment = impair("corrupt 10%", 8);
     let mut flips = 0;
-    let mut places = std::collections::BTreeSet::new();
+    let mut positions = std::collections::BTreeSet::new();
     for number in 0..FRAMES {
         let clean = [number as u8; 40];
         impairment.send(Time::ZERO, &clean);
@@ -178,7 +178,7 @@ fn corruption_flips_exactly_one_bit() {
                 .zip(&clean)
                 .position(|(a, b)| a != b)
                 .expect("one bit differs");
-            places.insert(byte * 8 + (frame[byte] ^ clean[byte]).trailing_zeros() as usize);
+            positions.insert(byte * 8 + (frame[byte] ^ clean[byte]).trailing_zeros() as usize);
         }
         impairment.recycle(frame);
     }
@@ -186,9 +186,9 @@ fn corruption_flips_exactly_one_bit() {
     assert_eq!(impairment.counters().corrupted, flips);
     // 2,000 draws miss each of the 320 bits with probability 0.2 %.
     assert!(
-        places.len() > 310,
+        positions.len() > 310,
         "every bit of the frame can be hit: {}",
-        places.len()
+        positions.len()
     );
 }
 

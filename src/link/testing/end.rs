@@ -1,4 +1,4 @@
-//! One end of a link with a core behind it, and the checker of what it delivers.
+//! One end of a link with a core behind it, and the checker of its deliveries.
 
 use std::collections::VecDeque;
 

@@ -207,7 +207,7 @@ pub fn silence_is_reported_and_cleared_and_nothing_else_happens<L: Link>() {
 
 pub fn a_resumed_process_does_not_call_its_peer_silent<L: Link>() {
     let mut pair = flowing::<L>(|_| {});
-    // The process stands still for half a minute. Then its timers run before any reply is read.
+    // The process is suspended for half a minute. Then its timers run before any reply is read.
     pair.now += SECOND.times(30);
     pair.settle();
     pair.run_for(SECOND);
@@ -305,9 +305,9 @@ pub fn frames_on_wrong_lanes_draw_training_frames_at_their_own_pace<L: Link>() {
 }
 
 fn stalls<L: Link>(pair: &Pair<L>, end: usize) -> Vec<LinkEvent> {
-    let tells = |event: &&LinkEvent| matches!(event, LinkEvent::Stalled | LinkEvent::Resumed);
+    let is_stall = |event: &&LinkEvent| matches!(event, LinkEvent::Stalled | LinkEvent::Resumed);
     let events = pair.ends[end].events.iter();
-    events.filter(tells).cloned().collect()
+    events.filter(is_stall).cloned().collect()
 }
 
 pub fn a_path_that_drops_long_frames_is_reported_although_short_ones_pass<L: Link>() {
@@ -417,9 +417,9 @@ pub fn a_cable_restored_in_one_direction_first_is_not_called_stalled<L: Link>() 
         pair.wires[B].cut = false;
         pair.run_for(SECOND);
         traffic_flows(&mut pair);
-        let told = stalls(&pair, A);
-        assert!(told.is_empty(), "{give_up:?}: {told:?}");
-        // B heard nothing and gave up; A gives up too or learns of B's new session.
+        let events = stalls(&pair, A);
+        assert!(events.is_empty(), "{give_up:?}: {events:?}");
+        // B received nothing and gave up; A gives up too or learns of B's new session.
         let is_so = |why| matches!(why, DownReason::Silence | DownReason::PeerRestarted);
         assert!(pair.downs(A).into_iter().all(is_so), "{:?}", pair.downs(A));
     }
@@ -437,9 +437,9 @@ pub fn a_path_that_drops_long_frames_is_reported_although_many_frames_are_lost<L
         pair.run_until(SECOND.times(seconds + 1), |pair| {
             !stalls(pair, A).is_empty() || !pair.downs(A).is_empty()
         });
-        let told = stalls(&pair, A);
+        let events = stalls(&pair, A);
         assert_eq!(
-            told,
+            events,
             [LinkEvent::Stalled],
             "{loss} {seed}: {}",
             pair.state()

@@ -25,7 +25,7 @@ pub struct Wire {
     pub mangle: u64,
     pub delay: Duration,
     pub jitter: Duration,
-    /// Whether frames keep their order whatever the jitter, as on a cable.
+    /// Whether frames keep their order regardless of jitter, as on a cable.
     pub ordered: bool,
     pub cut: bool,
     /// Sender's lanes whose bits flip, with probability 1 in `noise_of` per 24-bit word.

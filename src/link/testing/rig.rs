@@ -43,7 +43,8 @@ pub trait Link: Sized + 'static {
     const IDLE_FRAME_BYTES: usize;
     /// Length of a frame with little data.
     const SMALL_FRAME_BYTES: usize;
-    /// Bits of a packet id within one process, and the number of processes that ids can tell apart.
+    /// Bits of a packet id within one process, and the number of processes that ids can
+    /// distinguish.
     const ID_BITS: u32;
     const PROCESSES: u32;
     const STANDARD: LinkStandard;

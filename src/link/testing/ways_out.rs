@@ -44,7 +44,7 @@ pub fn an_end_that_learns_late_of_its_peer_s_death_recovers<L: Link>() {
     while !pair.ends[B].lcb.is_active() {
         pair.step(SECOND);
     }
-    pair.wires[A].cut = true; // A does not hear the reply either.
+    pair.wires[A].cut = true; // A does not receive the reply either.
     pair.run_for(Duration::from_us(50));
     assert_eq!(
         pair.ends[A].lcb.epochs(),
@@ -90,8 +90,8 @@ pub fn an_end_learns_that_its_peer_is_down_under_another_epoch<L: Link>() {
     comes_up(&mut pair);
 }
 
-/// B retrains and hears a frame of another lab: it stays refused until the expected peer sends, but
-/// that peer is dead and only replies.
+/// B retrains and receives a frame of another lab: it stays refused until the expected peer sends,
+/// but that peer is dead and only replies.
 pub fn an_end_without_lanes_answers_a_peer_that_was_spoken_to_by_a_stranger<L: Link>() {
     let mut pair = taped_pair::<L>(3);
     die(&mut pair, A);

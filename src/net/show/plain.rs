@@ -54,7 +54,7 @@ pub(crate) fn svg<N: Network + ?Sized>(network: &N) -> Result<String, TooLarge> 
     let routers = routers.count();
     let outer = 12.0 * nodes.len() as f64 + 60.0;
     let (middle, size) = ((outer + 60.0, outer + 120.0), 2.0 * outer + 120.0);
-    let place = |node| {
+    let point = |node| {
         let (number, of, radius) = match node {
             NodeRef::Chip(n) => (n, routers, outer * 0.6),
             NodeRef::Processor(n) => (n, nodes.len() - routers, outer),
@@ -64,13 +64,13 @@ pub(crate) fn svg<N: Network + ?Sized>(network: &N) -> Result<String, TooLarge> 
     let mut svg = Svg::new((size, size + 60.0), &network.summary(), (24.0, 32.0));
     for link in 0..network.link_count() {
         let (a, b): (End, End) = network.ends(link);
-        let ((x1, y1), (x2, y2)) = (place(a.node), place(b.node));
+        let ((x1, y1), (x2, y2)) = (point(a.node), point(b.node));
         let path = format!("M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}");
         let style = format!("fill=\"none\" stroke=\"{FAINT}\"");
         svg.links([link], |svg| svg.path(path, &style));
     }
     for &node in &nodes {
-        let (x, y) = place(node);
+        let (x, y) = point(node);
         let name = network.node_name(node);
         svg.nodes(&name, |svg| svg.haloed(x, y + 4.0, "middle", INK, &name));
     }

@@ -74,7 +74,7 @@ pub fn links<Rate, const N: usize>(
     (links, lanes): (&[Link<Rate>], Lanes),
     most: usize,
     own: [&str; N],
-    tell: impl Fn(&Link<Rate>) -> [&'static str; N],
+    cells_of: impl Fn(&Link<Rate>) -> [&'static str; N],
 ) {
     let mut table = Table::new(["LINK", "A", "B"].into_iter().chain(own).chain(["CABLE"]));
     for (id, link) in links.iter().take(most).enumerate() {
@@ -88,7 +88,7 @@ pub fn links<Rate, const N: usize>(
         };
         let (a, b) = (network.end_name(link.a), network.end_name(link.b));
         let mut row = vec![id.to_string(), a, b];
-        row.extend(tell(link).map(str::to_owned));
+        row.extend(cells_of(link).map(str::to_owned));
         row.push(cable);
         table.rows.push(row);
     }

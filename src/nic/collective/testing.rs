@@ -57,14 +57,14 @@ pub fn directly(collective: Collective, words: &[Operand]) -> Operand {
                 let nan = canonical(number, Operand::f64(f64::NAN));
                 return nan.at(lowest(words, |_| true));
             };
-            let place = lowest(words, |i| {
+            let lowest_at = lowest(words, |i| {
                 floats().nth(i).unwrap().to_bits() == best.to_bits()
             });
             let word = match number {
                 Number::Float32 => Operand::f32(best as f32),
                 _ => Operand::f64(best),
             };
-            word.at(place)
+            word.at(lowest_at)
         }
     }
 }

@@ -152,11 +152,11 @@ impl Peer {
 
     /// When the next overdue receipt frees its slot for a waiting datagram.
     pub(super) fn gives_up_at(&self) -> Option<Time> {
-        let told = self.slots.iter().filter_map(|slot| match slot {
+        let due = self.slots.iter().filter_map(|slot| match slot {
             Slot::Announced(_, since) => Some(*since + PATIENCE),
             Slot::Free | Slot::Filling => None,
         });
-        told.min().filter(|_| !self.waiting.is_empty())
+        due.min().filter(|_| !self.waiting.is_empty())
     }
 
     pub(super) fn was_asked(&mut self, now: Time) {

@@ -23,7 +23,7 @@ impl PacketDepths {
         );
         assert!(
             0 < window && window <= MAX_WINDOW,
-            "an end sends within a window that numbers tell apart"
+            "the packet numbers cover a window"
         );
         Self { buffers, window }
     }

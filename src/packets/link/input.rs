@@ -52,7 +52,7 @@ impl<P: Packet> PacketInput<P> {
         self.queues[packet.vc()].push_back(packet);
     }
 
-    /// Starts a session: forgets what was freed before. Packets left from an earlier session still
+    /// Starts a session: forgets buffers freed earlier. Packets left from an earlier session still
     /// take up room.
     pub(super) fn restart(&mut self) {
         self.freed = [0; MAX_VCS];
@@ -60,9 +60,9 @@ impl<P: Packet> PacketInput<P> {
 }
 
 impl<P: Packet> ReceiveBuffer for PacketInput<P> {
-    fn take_freed(&mut self, mut tell: impl FnMut(usize, u32)) {
+    fn take_freed(&mut self, mut report: impl FnMut(usize, u32)) {
         for vc in 0..P::VCS {
-            tell(vc, self.take_freed_of(vc));
+            report(vc, self.take_freed_of(vc));
         }
     }
 

@@ -201,7 +201,7 @@ impl<P: Packet> Wire for PacketWire<P> {
         self.given_up = self.tx.stop();
         debug_assert!(
             self.given_up.len() as u64 <= link.counters.tx_packets - link.counters.tx_acked_packets,
-            "what is given up was taken and not acknowledged"
+            "packets given up were accepted and not acknowledged"
         );
         let discarded = self.given_up.len() as u64;
         link.counters.tx_discarded_packets += discarded;
@@ -212,7 +212,7 @@ impl<P: Packet> Wire for PacketWire<P> {
         link.out.lanes = lanes;
         self.tx.rewind(&mut link.out, now);
         // Send at once: the peer waits for a frame on the new lanes.
-        self.rx.tell = now;
+        self.rx.announce_at = now;
     }
 
     // Packets arrive whole or not at all, so there is no partial state to discard.
@@ -263,7 +263,7 @@ impl<P: Packet> Wire for PacketWire<P> {
 
     #[inline]
     fn has_to_send(&self, link: &Common, now: Time) -> bool {
-        link.out.wants_probe || self.rx.asked || self.rx.tell <= now || self.tx.has_data()
+        link.out.wants_probe || self.rx.asked || self.rx.announce_at <= now || self.tx.has_data()
     }
 
     fn emit(&mut self, link: &mut Common, now: Time, buf: &mut [u8]) -> Option<(usize, bool)> {
@@ -302,7 +302,7 @@ impl<P: Packet> Wire for PacketWire<P> {
 
     #[inline]
     fn deadline(&self, link: &Common) -> Time {
-        self.rx.tell.min(self.tx.deadline(&link.out))
+        self.rx.announce_at.min(self.tx.deadline(&link.out))
     }
 
     fn resend(&mut self, link: &mut Common, now: Time) {

@@ -11,7 +11,7 @@ use crate::time::{Duration, Time};
 #[derive(Debug)]
 pub(crate) struct Receiver {
     /// When the peer must be informed.
-    pub(crate) tell: Time,
+    pub(crate) announce_at: Time,
     /// The peer probed. The reply carries no packets, since long frames may be lost.
     pub(crate) asked: bool,
     delay: Duration,
@@ -40,10 +40,10 @@ impl Receiver {
     ) -> Self {
         debug_assert!(
             limits.iter().all(|limit| *limit <= buffers),
-            "no more buffers are free than there are"
+            "more buffers offered than exist"
         );
         Self {
-            tell: now,
+            announce_at: now,
             asked: false,
             delay,
             buffers,
@@ -74,14 +74,14 @@ impl Receiver {
     /// Schedules a report of a change to the peer: at once if the peer may be waiting for it.
     pub(crate) fn changed(&mut self, now: Time) {
         let waits = |vc: usize| {
-            let (limit, told, taken) = (self.limits[vc], self.announced[vc], self.taken[vc]);
+            let (limit, announced, taken) = (self.limits[vc], self.announced[vc], self.taken[vc]);
             // Urgent if the peer knows of at most one free buffer, or of many fewer than are free.
-            limit > 0 && (told <= taken + 1 || limit - told >= self.buffers.div_ceil(4))
+            limit > 0 && (announced <= taken + 1 || limit - announced >= self.buffers.div_ceil(4))
         };
         let asks = self.missing && self.missing() != self.asked_for;
         let waits = asks || (0..MAX_VCS).any(waits);
         let at = if waits { now } else { now + self.delay };
-        self.tell = at.min(self.tell);
+        self.announce_at = at.min(self.announce_at);
     }
 
     /// `freed` buffers of `vc` are free again.
@@ -89,7 +89,7 @@ impl Receiver {
         self.limits[vc] += u64::from(freed);
         debug_assert!(
             self.limits[vc] <= self.taken[vc] + self.buffers,
-            "no more buffers are free than there are"
+            "more buffers freed than exist"
         );
         self.changed(now);
     }
@@ -105,10 +105,10 @@ impl Receiver {
             self.announced
                 .iter()
                 .zip(self.limits)
-                .all(|(told, limit)| *told <= limit),
+                .all(|(announced, limit)| *announced <= limit),
             "limits only grow"
         );
-        (self.announced, self.tell, self.asked) = (self.limits, Time::NEVER, false);
+        (self.announced, self.announce_at, self.asked) = (self.limits, Time::NEVER, false);
         self.asked_for = self.missing();
         Control {
             ack: self.expected,

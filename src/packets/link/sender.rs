@@ -161,7 +161,7 @@ impl<P: Packet> Sender<P> {
         taken
     }
 
-    /// Whether a correct peer can send `said`, given what was sent.
+    /// Whether a correct peer can send `said`, given the packets sent so far.
     pub(crate) fn is_possible(&self, said: &Control) -> bool {
         let most = self.taken_at(said.ack).map(|taken| taken + self.offered);
         said.ack <= self.fresh
@@ -172,7 +172,7 @@ impl<P: Packet> Sender<P> {
                 .all(|(limit, most)| *limit <= most)
     }
 
-    /// Processes what passed [`is_possible`](Self::is_possible).
+    /// Processes a state that passed [`is_possible`](Self::is_possible).
     pub(crate) fn handle_control(
         &mut self,
         out: &mut Outgoing,
@@ -189,9 +189,9 @@ impl<P: Packet> Sender<P> {
         self.packets.drain(..acked as usize);
         (self.acked, self.cursor) = (said.ack, self.cursor.max(said.ack));
         let mut has_room = false;
-        for (limit, told) in self.limits.iter_mut().zip(said.limits) {
-            has_room |= told > *limit;
-            *limit = told.max(*limit);
+        for (limit, new) in self.limits.iter_mut().zip(said.limits) {
+            has_room |= new > *limit;
+            *limit = new.max(*limit);
         }
         if let Some((_, at)) = self.timed.take_if(|(number, _)| *number < said.ack) {
             out.measured(now.since(at), now);
@@ -200,7 +200,7 @@ impl<P: Packet> Sender<P> {
         if rewinds {
             self.rewind(out, now);
         }
-        // Room alone does not prove that the packets in flight arrive.
+        // New room alone does not prove that packets in flight have arrived.
         if acked > 0 || has_room && self.acked == self.cursor {
             out.acknowledged(self.acked < self.cursor, now);
         }

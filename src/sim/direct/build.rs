@@ -42,14 +42,14 @@ pub struct Windows {
 /// [`ConfigError::Topology`].
 pub fn direct<M: CycleModel>(
     network: &M::Topology,
-    places: &Placement,
+    placement: &Placement,
     links: &impl DirectLinks<M>,
     (routers, mut terminals): (Vec<DirectRouterOf<M>>, Vec<Vec<M::Terminal>>),
     shared: &Shared<M>,
     windows: Windows,
 ) -> Result<Vec<DirectPart<M>>, ConfigError> {
     let window = windows.window as usize;
-    let mut routers = places.placed(routers);
+    let mut routers = placement.placed(routers);
     let mut exchanges: Vec<Exchange<M::Direct>> = (0..)
         .zip(routers.iter().zip(&terminals))
         .map(|(number, (chips, terminals))| {
@@ -61,8 +61,8 @@ pub fn direct<M: CycleModel>(
     ends.sort_unstable();
     for (end, other, link) in ends {
         let cycles = links.cycles(link)?;
-        let (here, number) = places.of(end)?;
-        let (there, far) = places.of(other)?;
+        let (here, number) = placement.of(end)?;
+        let (there, far) = placement.of(other)?;
         let (slot, lanes) = match other.node {
             NodeRef::Chip(_) => {
                 let port = other.port.into();
@@ -99,7 +99,7 @@ pub fn direct<M: CycleModel>(
         exchange.finish(windows.longest);
         let (chips, routers) = Vec::into_iter(routers).unzip();
         let endpoints = Endpoints::new(terminals, shared.clone());
-        let (round, count) = (windows.round.into(), places.partitions);
+        let (round, count) = (windows.round.into(), placement.partitions);
         DirectPart::new(
             number,
             (chips, routers),

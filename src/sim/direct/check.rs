@@ -80,7 +80,7 @@ impl fmt::Display for Violation {
             }
             Self::Deliveries { sent, arrived } => write!(
                 f,
-                "deliveries: {sent} packets sent, {arrived} arrived, or not those sent"
+                "deliveries: {sent} packets sent, {arrived} arrived, or different ones"
             ),
             Self::Damaged(n) => write!(f, "payload: {n} packets damaged"),
             Self::Misdated { bits } => write!(
@@ -109,7 +109,7 @@ impl fmt::Display for Violation {
 
 /// Checks that on every link and virtual channel each credit is at the sender, stands for a phit in
 /// flight or queued, or is on its way back. `ends` are all ends of the network, with `vcs` virtual
-/// channels of `of` credits each, unless the `places` of an end say otherwise.
+/// channels of `of` credits each, unless the `slots` of an end say otherwise.
 pub(crate) fn check_credits(
     ends: &[EndAccount],
     vcs: usize,
@@ -123,7 +123,7 @@ pub(crate) fn check_credits(
         let nowhere = EndAccount::default();
         let receiver = peer.map_or(&nowhere, |at| by_end[at]);
         for vc in 0..vcs {
-            let of = sender.places.map_or(of, |places| places[vc]);
+            let of = sender.slots.map_or(of, |slots| slots[vc]);
             let found = u64::from(sender.credits[vc])
                 + u64::from(sender.credits_coming[vc])
                 + u64::from(receiver.phits_coming[vc])

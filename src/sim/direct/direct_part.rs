@@ -157,19 +157,19 @@ impl<M: CycleModel> DirectPart<M> {
     fn set_link(&mut self, end: EndName, up: bool) {
         match end {
             EndName::Port(chip, port) => {
-                let Some(place) = self.chips.iter().position(|&own| own == chip) else {
+                let Some(index) = self.chips.iter().position(|&own| own == chip) else {
                     return;
                 };
-                self.routers[place].set_link(self.cycle, port.into(), up);
-                self.exchange.read.due_chips.set(place);
+                self.routers[index].set_link(self.cycle, port.into(), up);
+                self.exchange.read.due_chips.set(index);
             }
             EndName::Terminal(number) => {
                 let mut terminals = self.endpoints.terminals.iter();
-                let Some(place) = terminals.position(|t| t.common().number == number) else {
+                let Some(index) = terminals.position(|t| t.common().number == number) else {
                     return;
                 };
-                self.endpoints.terminals[place].common_mut().is_up = up;
-                self.exchange.read.due_terminals.set(place);
+                self.endpoints.terminals[index].common_mut().is_up = up;
+                self.exchange.read.due_terminals.set(index);
             }
         }
     }
@@ -201,7 +201,7 @@ impl<M: CycleModel> DirectPart<M> {
                 }
                 let account = router.account(port);
                 let vcs = M::Direct::VCS;
-                let offers = account.places.unwrap_or([M::Direct::CREDITS; MAX_VCS]);
+                let offers = account.slots.unwrap_or([M::Direct::CREDITS; MAX_VCS]);
                 let end = EndSnapshot {
                     up: true,
                     carried: sent,
@@ -272,10 +272,10 @@ impl<M: CycleModel> DirectPart<M> {
         }
         EndAccount {
             end: (self.number, slot),
-            peer: self.exchange.place(peer),
+            peer: self.exchange.peer_of(peer),
             credits: port.credits,
             queued: port.queued,
-            places: port.places,
+            slots: port.slots,
             credits_coming,
             phits_coming,
         }

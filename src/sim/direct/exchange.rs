@@ -69,7 +69,7 @@ pub struct Exchange<L: Lanes> {
 /// A slot elsewhere: its partition and number there, and the link's latency in cycles.
 #[derive(Clone, Copy, Debug)]
 struct Ghost {
-    place: (u32, u32),
+    peer: (u32, u32),
     latency: u32,
 }
 
@@ -184,11 +184,11 @@ impl<L: Lanes> Exchange<L> {
         self.chips * L::CHIP_LANES + self.terminals * L::TERMINAL_LANES
     }
 
-    /// Adds a slot that stands for slot `place` (partition, slot), behind a link of `latency`
+    /// Adds a slot that stands for slot `peer` (partition, slot), behind a link of `latency`
     /// cycles, at least a window.
-    pub(crate) fn add_ghost(&mut self, place: (u32, u32), latency: u32) -> u32 {
+    pub(crate) fn add_ghost(&mut self, peer: (u32, u32), latency: u32) -> u32 {
         debug_assert!(latency as usize >= self.window);
-        self.ghosts.push(Ghost { place, latency });
+        self.ghosts.push(Ghost { peer, latency });
         (self.own_slots() + self.ghosts.len() - 1) as u32
     }
 
@@ -205,9 +205,9 @@ impl<L: Lanes> Exchange<L> {
     }
 
     /// The partition of a slot, and its slot there.
-    pub(crate) fn place(&self, slot: u32) -> (u32, u32) {
+    pub(crate) fn peer_of(&self, slot: u32) -> (u32, u32) {
         match self.owner(slot) {
-            Owner::Ghost(ghost) => self.ghosts[ghost].place,
+            Owner::Ghost(ghost) => self.ghosts[ghost].peer,
             Owner::Chip(..) | Owner::Terminal(_) => (self.own, slot),
         }
     }
@@ -246,8 +246,8 @@ impl<L: Lanes> Exchange<L> {
         let first = self.own_slots();
         let filled = core::mem::take(&mut self.filled);
         for &ghost in &filled {
-            let Ghost { place, latency } = self.ghosts[ghost as usize];
-            let (partition, to) = place;
+            let Ghost { peer, latency } = self.ghosts[ghost as usize];
+            let (partition, to) = peer;
             let slot = first + ghost as usize;
             let arrivals = core::mem::take(&mut self.write.arrivals[slot]);
             let phits = &self.write.phits[slot * window..(slot + 1) * window];

@@ -71,9 +71,9 @@ impl GridPattern {
             Self::Reversal => (mirrored(), "sizes that read the same in both directions"),
             Self::Rotation => (alike(), "the same size in all dimensions"),
             Self::BitReverse | Self::Shuffle => {
-                let places: u64 = size.iter().map(|&size| u64::from(size)).product();
+                let positions: u64 = size.iter().map(|&size| u64::from(size)).product();
                 (
-                    places.is_power_of_two(),
+                    positions.is_power_of_two(),
                     "a number of nodes that is a power of two",
                 )
             }
@@ -106,13 +106,13 @@ impl GridPattern {
             Self::Tornado => shifted(|k| k.div_ceil(2) - 1),
             Self::Opposite => shifted(|k| k / 2),
             Self::BitReverse | Self::Shuffle => {
-                let places: usize = size.iter().map(|&k| usize::from(k)).product();
-                let bits = places.ilog2();
+                let positions: usize = size.iter().map(|&k| usize::from(k)).product();
+                let bits = positions.ilog2();
                 let number = number(from, size);
                 ordinates(
                     match self {
                         Self::Shuffle => {
-                            (number << 1 | number >> bits.saturating_sub(1)) & (places - 1)
+                            (number << 1 | number >> bits.saturating_sub(1)) & (positions - 1)
                         }
                         _ => (0..bits).fold(0, |to, b| to | (number >> b & 1) << (bits - 1 - b)),
                     },
@@ -146,7 +146,7 @@ fn ordinates(mut number: usize, size: &[u16]) -> Vec<u16> {
 pub struct Grid {
     size: Vec<u16>,
     /// The number of each processor's position.
-    places: Vec<usize>,
+    positions: Vec<usize>,
 }
 
 impl Grid {
@@ -162,7 +162,7 @@ impl Grid {
             D > 0 && size.iter().all(|&k| k > 0),
             "the grid has no positions"
         );
-        let place = |at: [u16; D]| {
+        let position = |at: [u16; D]| {
             assert!(
                 at.iter().zip(&size).all(|(a, k)| a < k),
                 "the processor is outside the grid"
@@ -170,7 +170,7 @@ impl Grid {
             number(&at, &size)
         };
         Self {
-            places: processors.into_iter().map(place).collect(),
+            positions: processors.into_iter().map(position).collect(),
             size: size.to_vec(),
         }
     }
@@ -192,13 +192,13 @@ impl Grid {
         }
         let all: usize = self.size.iter().map(|&k| usize::from(k)).product();
         let mut standing = vec![None; all];
-        for (processor, &place) in (0..participants as u32).zip(&self.places) {
-            standing[place] = Some(processor);
+        for (processor, &position) in (0..participants as u32).zip(&self.positions) {
+            standing[position] = Some(processor);
         }
         let (mut starts, mut list) = (vec![0], Vec::new());
         for _ in 0..slices {
-            for (processor, &place) in (0..).zip(&self.places) {
-                let to = pattern.image(&ordinates(place, &self.size), &self.size);
+            for (processor, &position) in (0..).zip(&self.positions) {
+                let to = pattern.image(&ordinates(position, &self.size), &self.size);
                 let to = standing[number(&to, &self.size)];
                 list.extend(to.filter(|&to| to != processor));
                 starts.push(list.len() as u32);
@@ -215,8 +215,8 @@ mod tests {
     /// The partners of all positions of a full grid, as coordinates.
     fn partners<const D: usize>(pattern: GridPattern, size: [u16; D]) -> Vec<([u16; D], Vec<u16>)> {
         let all: usize = size.iter().map(|&k| usize::from(k)).product();
-        let places = (0..all).map(|place| ordinates(place, &size));
-        let pairs = places.map(|from| {
+        let positions = (0..all).map(|position| ordinates(position, &size));
+        let pairs = positions.map(|from| {
             let to = pattern.image(&from, &size);
             (
                 from.try_into().expect("as many ordinates as dimensions"),
@@ -240,8 +240,8 @@ mod tests {
         assert_eq!(number(&[3, 2, 1], &[4, 8, 2]), 3 + 4 * (2 + 8));
         for size in SIZES {
             let all: usize = size.iter().map(|&k| usize::from(k)).product();
-            for place in 0..all {
-                assert_eq!(number(&ordinates(place, &size), &size), place);
+            for position in 0..all {
+                assert_eq!(number(&ordinates(position, &size), &size), position);
             }
         }
     }
@@ -294,8 +294,8 @@ mod tests {
     fn senders_to_themselves_are_silent() {
         let silent = |pattern: GridPattern| {
             let size = [8; 3];
-            let all = (0..512).map(|place| {
-                let at = ordinates(place, &size);
+            let all = (0..512).map(|position| {
+                let at = ordinates(position, &size);
                 [at[0], at[1], at[2]]
             });
             let rule = Grid::new(size, all).rule(pattern, 512, 1).unwrap();

@@ -71,7 +71,7 @@ impl<L: Lanes> InFlight<L> {
                 found.push(((entry.window, cycle, entry.slot), self.phits[at]));
             }
         }
-        found.sort_by_key(|&(place, _)| place);
+        found.sort_by_key(|&(key, _)| key);
         found.into_iter().map(|(_, phit)| phit).collect()
     }
 

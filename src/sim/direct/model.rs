@@ -262,7 +262,8 @@ pub trait DirectModel<M: CycleModel>: Lanes {
     const EXISTS: bool = true;
     /// Virtual channels of a link, at most 8.
     const VCS: usize;
-    /// Phits that one virtual channel of an idle link may send, unless its account says otherwise.
+    /// Phits that one virtual channel of an idle link may send, unless its account specifies
+    /// another number.
     const CREDITS: u32;
 
     /// Virtual channel of a link's next phit; `stream` holds the link's state.
@@ -398,7 +399,7 @@ pub struct PortAccount {
     /// Phits that may still be sent, including those reserved but unsent.
     pub credits: [u32; MAX_VCS],
     /// Phits that may be sent on the idle link, if that differs between links.
-    pub places: Option<[u32; MAX_VCS]>,
+    pub slots: Option<[u32; MAX_VCS]>,
     /// Phits in the input queue here.
     pub queued: [u32; MAX_VCS],
     /// The packet being received.

@@ -286,7 +286,7 @@ impl Destinations {
             }
             Pattern::Common(nic::TrafficPattern::Uniform) => Rule::Uniform,
             Pattern::Common(nic::TrafficPattern::Hotspot { targets, percent }) => Rule::Hot {
-                targets: places(&population.numbers[..n], targets)?,
+                targets: positions(&population.numbers[..n], targets)?,
                 percent: u64::from(*percent),
             },
             Pattern::Common(common) => match common.mapping(n, seed) {
@@ -404,14 +404,14 @@ impl Destinations {
 }
 
 /// Positions of the processors with these numbers, in the list.
-fn places(processors: &[u32], numbers: &[u16]) -> Result<Vec<u32>, PatternError> {
-    let place = |&number: &u16| {
-        let place = processors.iter().position(|&p| p == u32::from(number));
-        place
-            .map(|place| place as u32)
+fn positions(processors: &[u32], numbers: &[u16]) -> Result<Vec<u32>, PatternError> {
+    let position = |&number: &u16| {
+        let position = processors.iter().position(|&p| p == u32::from(number));
+        position
+            .map(|position| position as u32)
             .ok_or(PatternError::NoProcessor(number))
     };
-    numbers.iter().map(place).collect()
+    numbers.iter().map(position).collect()
 }
 
 #[cfg(test)]

@@ -42,20 +42,20 @@ impl Placement {
 
     /// Partition and number there of the node at this end of a link.
     pub(super) fn of(&self, end: End) -> Result<(u32, u32), ConfigError> {
-        let place = match end.node {
+        let location = match end.node {
             NodeRef::Chip(chip) => self.chips.get(chip as usize).copied(),
             NodeRef::Processor(nic) => {
                 let terminal = self.terminals.get(self.terminal(nic, end.port));
                 terminal.copied().flatten()
             }
         };
-        place.ok_or(ConfigError::Topology)
+        location.ok_or(ConfigError::Topology)
     }
 
     /// Distributes one item per chip, with the chip's number, in the order of locations.
     pub(super) fn placed<T>(&self, chips: impl IntoIterator<Item = T>) -> Vec<Vec<(u32, T)>> {
         let mut placed: Vec<_> = self.chips.iter().zip((0..).zip(chips)).collect();
-        placed.sort_by_key(|(place, _)| **place);
+        placed.sort_by_key(|(location, _)| **location);
         let mut parts = Vec::new();
         parts.resize_with(self.partitions, Vec::new);
         for ((partition, _), chip) in placed {
@@ -68,8 +68,8 @@ impl Placement {
     pub fn terminals<T>(&self, mut make: impl FnMut(usize) -> T) -> Vec<Vec<T>> {
         let mut parts = Vec::new();
         parts.resize_with(self.partitions, Vec::new);
-        for (terminal, place) in self.terminals.iter().enumerate() {
-            if let Some((partition, _)) = place {
+        for (terminal, location) in self.terminals.iter().enumerate() {
+            if let Some((partition, _)) = location {
                 parts[*partition as usize].push(make(terminal));
             }
         }

@@ -131,7 +131,8 @@ pub struct Report {
     pub cycles: u64,
     pub warmup_cycles: u64,
     pub measure_cycles: u64,
-    /// Whether the warm-up ended because latency and accepted load settled, or had a fixed length.
+    /// False if the warm-up reached its limit before latency and accepted load settled. A warm-up
+    /// of fixed length always counts as converged.
     pub converged: bool,
     /// Message bytes that a terminal sends per cycle at full load.
     pub bytes_per_cycle: f64,

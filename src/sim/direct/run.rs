@@ -106,15 +106,15 @@ fn progress_of(
     phase: SimPhase,
     limit: u64,
 ) -> impl FnMut(u64) {
-    let mut tell = move |cycles| {
+    let mut report_progress = move |cycles| {
         progress(SimProgress {
             phase,
             cycles,
             limit,
         });
     };
-    tell(0);
-    tell
+    report_progress(0);
+    report_progress
 }
 
 /// Sums of the stages' state, sampled during the measurement.
@@ -256,9 +256,9 @@ impl<M: CycleModel> Simulation<M> {
         }
     }
 
-    /// Passes the network's state to `tell` every `every` cycles from now on.
-    pub(crate) fn watch(&mut self, topology: &M::Topology, every: u64, tell: Watcher) {
-        self.watch = Some(Watch::new::<M>(topology, every, tell));
+    /// Passes the network's state to `watcher` every `every` cycles from now on.
+    pub(crate) fn watch(&mut self, topology: &M::Topology, every: u64, watcher: Watcher) {
+        self.watch = Some(Watch::new::<M>(topology, every, watcher));
     }
 
     /// Passes every frame that a link end sends from now on to `tap`. Direct links send no frames.
@@ -374,9 +374,9 @@ impl<M: CycleModel> Simulation<M> {
         let mut account = Account::new(self, &before);
         let limit = self.rounded(cycles);
         let batch = self.rounded(limit.div_ceil(BATCHES));
-        let mut tell = progress_of(progress, SimPhase::Measure, limit);
+        let mut report_progress = progress_of(progress, SimPhase::Measure, limit);
         self.phase(executor, limit, batch.min(BATCH_CYCLES), |run, cycles| {
-            tell(cycles);
+            report_progress(cycles);
             samples.add(&run.chips());
             if cycles - account.series.cycles() >= batch {
                 account.add(run, cycles);
@@ -456,9 +456,9 @@ impl<M: CycleModel> Simulation<M> {
         let mut last = (Tally::default(), 0);
         let mut means: Option<(f64, f64)> = None;
         let mut same = 0;
-        let mut tell = progress_of(progress, SimPhase::Warmup, self.rounded(limit));
+        let mut report_progress = progress_of(progress, SimPhase::Warmup, self.rounded(limit));
         let settled = self.phase(executor, limit, BATCH_CYCLES, |run, cycles| {
-            tell(cycles);
+            report_progress(cycles);
             let tally = run.tally();
             let interval = tally.since(&last.0);
             let length = cycles - last.1;
@@ -487,12 +487,12 @@ impl<M: CycleModel> Simulation<M> {
         progress: &mut impl FnMut(SimProgress),
     ) -> Result<bool, MailError> {
         let limit = self.config.drain_cycles;
-        let mut tell = progress_of(progress, SimPhase::Drain, self.rounded(limit));
+        let mut report_progress = progress_of(progress, SimPhase::Drain, self.rounded(limit));
         if self.is_drained() {
             return Ok(true);
         }
         self.phase(executor, limit, BATCH_CYCLES, |run, cycles| {
-            tell(cycles);
+            report_progress(cycles);
             run.is_drained()
         })
     }
@@ -532,9 +532,9 @@ impl<M: CycleModel> Simulation<M> {
         let mut left = None;
         while !done && left != Some(self.tally().arrived_phits) {
             left = Some(self.tally().arrived_phits);
-            let mut tell = progress_of(progress, SimPhase::Empty, self.rounded(limit));
+            let mut report_progress = progress_of(progress, SimPhase::Empty, self.rounded(limit));
             done = self.phase(executor, limit, BATCH_CYCLES, |run, cycles| {
-                tell(cycles);
+                report_progress(cycles);
                 empty(run)
             })?;
             limit = patience;

@@ -28,7 +28,7 @@ pub enum Links {
 
 /// A network with its traffic, before its first cycle.
 pub trait Run {
-    /// Passes the state to `tell` every `every` cycles or every window, whichever is longer.
+    /// Passes the state to `watcher` every `every` cycles or every window, whichever is longer.
     ///
     /// # Errors
     /// If the network is another machine's.
@@ -36,7 +36,7 @@ pub trait Run {
         &mut self,
         network: &dyn Network,
         every: u64,
-        tell: Watcher,
+        watcher: Watcher,
     ) -> Result<(), ConfigError>;
     /// Runs all phases and returns the report. Reports progress to `progress` throughout.
     fn run(&mut self, executor: &mut dyn Executor, progress: &mut dyn FnMut(SimProgress))
@@ -54,9 +54,9 @@ impl<M: CycleModel> Run for Simulation<M> {
         &mut self,
         network: &dyn Network,
         every: u64,
-        tell: Watcher,
+        watcher: Watcher,
     ) -> Result<(), ConfigError> {
-        Self::watch(self, topology::<M>(network)?, every, tell);
+        Self::watch(self, topology::<M>(network)?, every, watcher);
         Ok(())
     }
 

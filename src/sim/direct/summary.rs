@@ -117,8 +117,8 @@ pub(crate) struct EndAccount {
     pub(crate) phits_coming: [u32; MAX_VCS],
     /// Phits in the input queue here.
     pub(crate) queued: [u32; MAX_VCS],
-    /// See [`PortAccount::places`](super::model::PortAccount::places).
-    pub(crate) places: Option<[u32; MAX_VCS]>,
+    /// See [`PortAccount::slots`](super::model::PortAccount::slots).
+    pub(crate) slots: Option<[u32; MAX_VCS]>,
 }
 
 /// State of the sending and receiving sides of an encoded link end.

@@ -56,28 +56,28 @@ pub(crate) struct Watch {
     /// Cycle at which the next snapshot is due.
     next: u64,
     /// Index of each link end.
-    places: BTreeMap<EndName, usize>,
+    indices: BTreeMap<EndName, usize>,
     ends: usize,
-    tell: Watcher,
+    watcher: Watcher,
 }
 
 impl Watch {
     /// A watcher of a network, called every `every` cycles (at least 1).
-    pub(crate) fn new<M: CycleModel>(topology: &M::Topology, every: u64, tell: Watcher) -> Self {
-        let mut places = BTreeMap::new();
+    pub(crate) fn new<M: CycleModel>(topology: &M::Topology, every: u64, watcher: Watcher) -> Self {
+        let mut indices = BTreeMap::new();
         for link in 0..topology.link_count() {
             let (a, b) = topology.ends(link);
             for (side, end) in [a, b].into_iter().enumerate() {
                 let name = end_name::<M>(topology, end);
-                places.extend(name.map(|name| (name, 2 * link + side)));
+                indices.extend(name.map(|name| (name, 2 * link + side)));
             }
         }
         Self {
             every: every.max(1),
             next: 0,
-            places,
+            indices,
             ends: 2 * topology.link_count(),
-            tell,
+            watcher,
         }
     }
 
@@ -96,22 +96,22 @@ impl Watch {
         self.next = cycle - cycle % self.every + self.every;
         let mut ends = vec![None; self.ends];
         for ((link, is_b), end) in of.encoded {
-            let place = 2 * link as usize + usize::from(is_b);
-            if let Some(slot) = ends.get_mut(place) {
+            let index = 2 * link as usize + usize::from(is_b);
+            if let Some(slot) = ends.get_mut(index) {
                 *slot = Some(end);
             }
         }
         for (name, end) in of.direct {
-            if let Some(&place) = self.places.get(&name) {
-                ends[place] = Some(end);
+            if let Some(&index) = self.indices.get(&name) {
+                ends[index] = Some(end);
             }
         }
-        for (place, end) in ends.iter_mut().enumerate() {
+        for (index, end) in ends.iter_mut().enumerate() {
             if let Some(end) = end {
-                end.up &= !is_broken(place as u32 / 2);
+                end.up &= !is_broken(index as u32 / 2);
             }
         }
-        (self.tell)(Snapshot {
+        (self.watcher)(Snapshot {
             cycle,
             ends,
             routers: of.routers,
@@ -151,11 +151,11 @@ pub(crate) fn pipeline_of<M: CycleModel>(router: &impl DirectRouter<M>) -> Pipel
     for port in (0..M::PORTS).filter(|&port| router.peer(port).is_some()) {
         ports |= 1 << port;
         let account = router.account(port);
-        let places = account.places.unwrap_or([M::Direct::CREDITS; MAX_VCS]);
+        let slots = account.slots.unwrap_or([M::Direct::CREDITS; MAX_VCS]);
         input.capacity.resize(names.len(), 0);
         // Longer links have larger buffers: report the capacity of the largest.
-        for (room, &place) in input.capacity.iter_mut().zip(&places) {
-            *room = (*room).max(place.into());
+        for (room, &count) in input.capacity.iter_mut().zip(&slots) {
+            *room = (*room).max(count.into());
         }
         let queued = account.queued[..names.len()].iter();
         input.holds(port, queued.map(|&queued| queued.into()));

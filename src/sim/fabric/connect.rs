@@ -86,8 +86,8 @@ impl<N: Node> Fabric<N> {
         core::mem::swap(&mut self.exits[exit].frames, frames);
     }
 
-    /// Puts in frames that were sent to this fabric by a link from another partition, in the order
-    /// of sending. None may arrive at or before the current time.
+    /// Hands over frames that another partition sent to this fabric over a link, in the order of
+    /// sending. None may arrive at or before the current time.
     ///
     /// # Panics
     /// If there is no such link.
@@ -99,8 +99,8 @@ impl<N: Node> Fabric<N> {
         self.reschedule(index);
     }
 
-    /// Declares that all frames sent up to now over a link from another partition have been put in.
-    /// Call it before the fabric runs on, at least once per link latency.
+    /// Declares that all frames sent so far over a link from another partition have been handed to
+    /// this fabric. Call it before the fabric runs on, at least once per link latency.
     ///
     /// # Panics
     /// If there is no such link.

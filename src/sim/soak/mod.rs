@@ -9,7 +9,7 @@
 //! [checkers](super::check) must pass, and a second run must be clean.
 //!
 //! One case in twelve has late copies. A case [with late copies](Late::Always) always has them,
-//! together with conditions that links must tell apart from them: decommissioned lanes, ends that
+//! together with conditions that links must distinguish from them: decommissioned lanes, ends that
 //! are suspended while copies arrive, a router restart.
 //!
 //! A failing case can be [shrunk](SoakCase): harms, impairments and messages that the failure does

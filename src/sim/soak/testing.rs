@@ -232,12 +232,12 @@ pub fn trace_records_actions<M: Soaked>() {
     let mut cases = (0..).map(Case::<M>::random);
     let case = cases.find(|case| !case.harms.is_empty());
     let case = case.expect("most cases have faults");
-    let mut told = Vec::new();
-    case.run(&mut |at, text| told.push((at, text.to_owned())))
+    let mut log = Vec::new();
+    case.run(&mut |at, text| log.push((at, text.to_owned())))
         .expect("the case passes");
-    let harms = told.iter().filter(|(_, text)| text.starts_with("fault: "));
+    let harms = log.iter().filter(|(_, text)| text.starts_with("fault: "));
     assert_eq!(harms.count(), case.harms.len());
-    assert!(told.iter().any(|(_, text)| text.contains("Up {")));
+    assert!(log.iter().any(|(_, text)| text.contains("Up {")));
 }
 
 /// The number nearest to `last` that has the last `BITS` bits of `number`.

@@ -38,7 +38,7 @@ pub struct RingPosition {
 /// Switches packets between the ports.
 #[derive(Debug)]
 pub struct RingCore {
-    place: RingPosition,
+    position: RingPosition,
     cycle: u64,
     /// Whether a packet may be able to move.
     awake: bool,
@@ -67,9 +67,9 @@ impl RingCore {
             let Some(&packet) = links.input(port).and_then(|input| input.front(0)) else {
                 continue;
             };
-            let out = usize::from(Self::route(self.place, &packet));
+            let out = usize::from(Self::route(self.position, &packet));
             let enters = port >= FIRST_NIC.into() && out < FIRST_NIC.into();
-            let spare = if enters { self.place.bubble } else { 0 };
+            let spare = if enters { self.position.bubble } else { 0 };
             let end = links.end_mut(out).filter(|end| end.room(0) > spare);
             if let Some(end) = end.filter(|_| taken & 1 << out == 0) {
                 end.push(packet);
@@ -94,7 +94,7 @@ impl ChipCore for RingCore {
 
     fn new(config: &ChipConfig<RingPosition, PacketLinkConfig>) -> Self {
         Self {
-            place: config.registers,
+            position: config.registers,
             cycle: 0,
             awake: false,
             moved: 0,

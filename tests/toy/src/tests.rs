@@ -49,7 +49,7 @@ fn a_ring_is_generated_written_and_read() {
     assert_eq!(read.topology, network);
     assert!(network.judge(Effort::Exact).0.is_empty());
     assert!(MACHINE.networks.word == "ring");
-    for (text, told) in [
+    for (text, expected) in [
         ("family = \"ring\"\nname = \"x\"\n", "routers"),
         (
             "family = \"ring\"\nname = \"x\"\nrouters = 2\n",
@@ -59,8 +59,8 @@ fn a_ring_is_generated_written_and_read() {
     ] {
         let problems = describe::<Ring>("ring", text).expect_err("it is wrong");
         assert!(
-            format!("{problems:?}").contains(told),
-            "{told}: {problems:?}"
+            format!("{problems:?}").contains(expected),
+            "{expected}: {problems:?}"
         );
     }
 }
@@ -174,12 +174,12 @@ fn a_ring_without_its_bubble_stands_still() {
 #[test]
 fn paths_of_half_a_ring_go_in_either_direction() {
     let ways = |own| {
-        let place = RingPosition {
+        let position = RingPosition {
             own,
             routers: 8,
             bubble: 1,
         };
-        [8, 9, 6, 10].map(|dest| RingCore::route(place, &Packet([dest, 0, 0, 0, 0, 0, 0, 0])))
+        [8, 9, 6, 10].map(|dest| RingCore::route(position, &Packet([dest, 0, 0, 0, 0, 0, 0, 0])))
     };
     use super::router::{CLOCKWISE as C, COUNTERCLOCKWISE as D};
     assert_eq!(ways(0), [C, D, C, D]);

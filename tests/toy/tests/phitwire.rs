@@ -62,10 +62,10 @@ fn a_ring_is_generated_checked_shown_simulated_and_soaked() {
     let refused = phitwire(dir, "topology channels four.toml")
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&refused.stderr);
+    let error = String::from_utf8_lossy(&refused.stderr);
     assert!(
-        !refused.status.success() && told.contains("has no virtual-channel tables"),
-        "{told}"
+        !refused.status.success() && error.contains("has no virtual-channel tables"),
+        "{error}"
     );
 }
 

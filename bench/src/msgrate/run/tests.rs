@@ -48,7 +48,7 @@ fn a_node_named_twice_is_refused_by_name() {
         let mut lab = Puppets::new();
         let (error, _) = fails(&mut lab, words);
         assert!(matches!(&error, RunError::Twice(_)), "{words}: {error}");
-        assert!(lab.started.is_empty(), "{words}: nobody was told anything");
+        assert!(lab.started.is_empty(), "{words}: no NIC was started");
     }
 }
 
@@ -78,9 +78,9 @@ fn all_network_interfaces_take_part_in_a_pattern() {
         seed: 5,
         ..TrafficSpec::default()
     };
-    let told: Vec<_> = lab.started.into_iter().collect();
+    let started: Vec<_> = lab.started.into_iter().collect();
     let everyone = ["n0", "n1", "n2"].map(|name| (name.to_owned(), spec.clone()));
-    assert_eq!(told, everyone);
+    assert_eq!(started, everyone);
     // Counters are read before and after, from every process including routers.
     assert!(outcome.links.frames_sent > 0);
     let stats = lab
@@ -231,7 +231,7 @@ fn a_run_of_another_user_is_noticed() {
 fn sources_are_stopped_when_something_goes_wrong() {
     let mut lab = Puppets::new();
     lab.stuck = true;
-    let outcome = run_in(&mut lab, "--seconds 1").expect("what is known is told");
+    let outcome = run_in(&mut lab, "--seconds 1").expect("the known part is reported");
     assert_eq!(outcome.unfinished, ["n0", "n1", "n2"]);
     assert_eq!(outcome.acknowledged, 180);
     assert!(!outcome.is_clean());
@@ -259,10 +259,10 @@ fn an_interrupted_run_is_accounted_for() {
     let mut lab = Puppets::new();
     lab.endless = true;
     let (outcome, took) = run(&mut lab, &[2]);
-    let outcome = outcome.expect("the sources end when told to");
+    let outcome = outcome.expect("the sources end when asked to");
     assert!(outcome.is_clean());
     assert_eq!(outcome.acknowledged, 180);
-    assert_eq!(lab.stopped(), ["n0", "n1", "n2"], "told once");
+    assert_eq!(lab.stopped(), ["n0", "n1", "n2"], "each is asked once");
     assert!(took < Duration::from_secs(3), "{took:?}");
 
     let mut lab = Puppets::new();

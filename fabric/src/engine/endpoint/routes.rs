@@ -47,7 +47,7 @@ impl Endpoint {
         } else {
             core.actions.push_back(match core.peers[peer].is_self {
                 true => Action::Renewed(peer, head),
-                false => Action::Tell(peer, head),
+                false => Action::Send(peer, head),
             });
         }
         self.route(shared);
@@ -202,7 +202,7 @@ impl Endpoint {
         let core = &mut self.core;
         match action {
             Action::Post(peer, parcel) => self.session.post(core, shared, peer, parcel),
-            Action::Tell(peer, head) => {
+            Action::Send(peer, head) => {
                 self.session.post(core, shared, peer, Parcel::bare(head));
             }
             Action::Announce(peer, head) => self.session.announce(core, shared, peer, head),

@@ -41,7 +41,7 @@ impl OneSided {
         let head = Head::renewal(key, used);
         core.actions.push_back(match is_self {
             true => Action::Renew(peer, head),
-            false => Action::Tell(peer, head),
+            false => Action::Send(peer, head),
         });
     }
 

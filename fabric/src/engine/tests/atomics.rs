@@ -75,7 +75,7 @@ fn all_of(datatype: u8, numbers: [i64; 3]) -> Vec<u8> {
     all.concat()
 }
 
-/// Begins an operation of a program on the opened memory; returns where old elements land.
+/// Begins an operation of a program on the opened memory; returns the buffer for the old elements.
 fn begin(
     opened: &mut Opened,
     who: usize,

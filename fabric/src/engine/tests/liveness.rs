@@ -133,7 +133,7 @@ fn failed_injections_are_not_reported() {
     let inject = |one: &mut Node| {
         let from = Pieces::leaked(vec![0; 8]);
         let silent = Op {
-            tells: false,
+            reports_success: false,
             ..op(0, FI_SEND)
         };
         one.endpoint
@@ -204,7 +204,7 @@ fn peeking_for_a_message_of_a_dead_peer_fails() {
             [(1, LOST, Why::Unreachable)] => break,
             ref other => panic!("{other:?}"),
         }
-        assert!(looks < ENOUGH, "it is never told");
+        assert!(looks < ENOUGH, "the loss is never reported");
     }
     assert!(looks > 10, "after {looks} looks");
 }
@@ -371,9 +371,9 @@ fn messages_that_wait_for_a_window_fail_with_their_peer() {
     let failed = net.looks(0, 8);
     let sent = 40 - failed.len();
     assert!((1..40).contains(&sent), "{failed:?}");
-    let is_told =
+    let is_departed =
         |(n, error): (usize, &(usize, i32, Why))| *error == (sent + n, LOST, Why::Departed);
-    assert!(failed.iter().enumerate().all(is_told), "{failed:?}");
+    assert!(failed.iter().enumerate().all(is_departed), "{failed:?}");
 }
 
 /// A NIC has receives for four programs.

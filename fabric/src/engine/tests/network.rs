@@ -221,7 +221,7 @@ impl Network {
         self.nodes[at].completions.push_back(completion);
     }
 
-    /// One program handles what its NIC has for it, and its NIC takes commands.
+    /// One program handles its NIC's completions, and the NIC takes commands.
     pub fn turn(&mut self, at: usize) -> bool {
         let node = &self.nodes[at];
         if node.is_ended || self.now < node.computes_until {
@@ -324,7 +324,7 @@ impl Network {
         if self.nodes.iter().any(is_silent) {
             return self.unanswered.push((from, name));
         }
-        // Only a block transfer, or a message, is given up half way.
+        // Only a block transfer, or a message, is given up halfway.
         let is_block = matches!(act, Act::Message(..)) || data.len() > 64;
         let (fate, mut time) = self.draw((source, target), is_block);
         match fate {
@@ -429,14 +429,14 @@ impl Network {
             }
             Act::Close(handle) => self.close(from, handle),
             Act::Write(to) => {
-                let place = self.there(to, flight.data.len() as u64, |access| access.put);
-                place
+                let target = self.there(to, flight.data.len() as u64, |access| access.put);
+                target
                     .and_then(|(at, local)| self.store(at, local, &flight.data))
                     .map(|()| 0)
             }
             Act::Read(there, into) => {
-                let place = self.there(there, into.bytes, |access| access.get);
-                match place.and_then(|(at, local)| self.load(at, local)) {
+                let source = self.there(there, into.bytes, |access| access.get);
+                match source.and_then(|(at, local)| self.load(at, local)) {
                     Ok(bytes) => {
                         data = Some((into, bytes));
                         Ok(0)

@@ -149,7 +149,7 @@ fn a_transfer_in_place_ends_when_nothing_of_it_can_land() {
     pulls.lose(&mut core, peer, LOST);
     assert!(core.actions.is_empty(), "the NIC still writes");
     pulls.completed(&mut core, &shared, 0, Status::Done);
-    assert!(matches!(core.actions.pop_front(), Some(Action::Tell(_, head)) if head.failed));
+    assert!(matches!(core.actions.pop_front(), Some(Action::Send(_, head)) if head.failed));
     let ended = core.actions.pop_front();
     let Some(Action::Pulled(_, _, _, Some(failure))) = ended else {
         panic!("{ended:?}");
@@ -311,9 +311,9 @@ fn memory_without_a_handle_is_opened_as_soon_as_there_is_one() {
     }
     renewal.completed(&mut core, &mut shared, 0, true, (Status::Done, 8));
     for to in [peer, other] {
-        let told = core.actions.pop_front();
-        let Some(Action::Tell(at, head)) = told else {
-            panic!("{told:?}");
+        let action = core.actions.pop_front();
+        let Some(Action::Send(at, head)) = action else {
+            panic!("{action:?}");
         };
         assert_eq!((at, head.handle, head.failed), (to, 8, false));
     }
@@ -383,7 +383,7 @@ fn handles_from_peers_are_used_until_withdrawn() {
         assert_eq!(handle_of(&one_sided, 0), handle);
         one_sided.completed(&mut core, &mut shared, 0, (Status::NoHandle, 0));
         let asked = core.actions.pop_front();
-        assert!(matches!(asked, Some(Action::Tell(_, head)) if head.handle == handle));
+        assert!(matches!(asked, Some(Action::Send(_, head)) if head.handle == handle));
         let renewed = Head {
             key: far.key,
             handle: said.unwrap_or(0),

@@ -35,7 +35,7 @@ pub fn op(context: usize, flags: u64) -> Op {
     Op {
         context,
         flags,
-        tells: true,
+        reports_success: true,
         is_delivery: false,
         tag: 0,
     }

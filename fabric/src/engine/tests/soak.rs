@@ -53,7 +53,7 @@ fn run_plan(plan: &mut Plan, seed: u64, harm: Option<Harm>) -> Result<(), String
         for at in 0..net.nodes.len() {
             wrong = std::mem::replace(&mut wrong, Ok(())).and_then(|()| judge.take(plan, net, at));
         }
-        // Retry what found no room.
+        // Retry operations that found no room.
         if !postponed.is_empty() && net.next_event().is_none_or(|next| next > net.now + RETRY) {
             net.wake_at(net.now + RETRY);
         }

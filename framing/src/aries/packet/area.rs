@@ -100,8 +100,8 @@ pub(super) fn read(
     };
     let (words, rest) = data[..bytes].as_chunks_mut::<8>();
     let count = words.len();
-    for (at, place) in words.iter_mut().enumerate() {
-        *place = word(at);
+    for (at, slot) in words.iter_mut().enumerate() {
+        *slot = word(at);
     }
     if !rest.is_empty() {
         rest.copy_from_slice(&word(count)[..rest.len()]);

@@ -99,10 +99,10 @@ fn by_tables(head: u64, rest: &[Flit]) -> u16 {
 #[inline]
 #[target_feature(enable = "pclmulqdq,sse4.1")]
 fn folded(head: u64, rest: &[Flit]) -> u16 {
-    let Some(place) = MAX_PACKET_FLITS.checked_sub(rest.len() + 1) else {
+    let Some(position) = MAX_PACKET_FLITS.checked_sub(rest.len() + 1) else {
         return by_tables(head, rest);
     };
-    let powers = &POWERS[place..];
+    let powers = &POWERS[position..];
     let mut sum = product(head, powers[0]);
     for (flit, power) in rest.iter().zip(&powers[1..]) {
         sum = add(sum, product(flit.bits(), *power));

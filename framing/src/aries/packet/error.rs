@@ -25,7 +25,7 @@ reasons! {
     /// Why a packet could not be written.
     EmitError {
         BufferTooSmall: "buffer is shorter than the packet",
-        /// More than the command or the status allows, or not what its operands need.
+        /// More than the command or status allows, or not the length of its operands.
         BadDataLength: "number of data bytes does not match the packet",
         /// A get of no words or of more than [`MAX_DATA`](super::MAX_DATA) bytes, or a control code
         /// above 4 bits.

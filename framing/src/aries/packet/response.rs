@@ -82,7 +82,7 @@ pub struct Response {
     pub packet_id: u16,
     /// The request's echo, 5 bits.
     pub echo: u8,
-    /// Result of the request. Only [`Status::Done`] may come with data.
+    /// Result of the request. Only [`Status::Done`] may carry data.
     pub status: Status,
     /// Whether the response also completes other requests with the same source, routing and echo;
     /// then its data are [their numbers](others).
@@ -97,9 +97,9 @@ pub fn write_others(own: u16, numbers: &[u16], data: &mut [u8; MAX_DATA]) -> usi
     let bytes = area::capacity(least.next_multiple_of(2));
     // Pad with the number of the answered request.
     let all = numbers.iter().copied().chain(core::iter::repeat(own));
-    let places = data[..bytes].as_chunks_mut::<NUMBER_BYTES>().0;
-    for (place, number) in places.iter_mut().zip(all) {
-        *place = (number & Head::PACKET_ID_MASK).to_be_bytes();
+    let slots = data[..bytes].as_chunks_mut::<NUMBER_BYTES>().0;
+    for (slot, number) in slots.iter_mut().zip(all) {
+        *slot = (number & Head::PACKET_ID_MASK).to_be_bytes();
     }
     bytes
 }

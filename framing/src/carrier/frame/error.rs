@@ -29,7 +29,7 @@ reasons! {
         ReservedTraining = "frame_reserved_training":
             "nonzero reserved bits in the training lane byte",
         BadName = "frame_bad_name": "node name is empty, not UTF-8 or not padded with zeros",
-        /// The number is zero, or exceeds what fits into a frame.
+        /// The number is zero, or exceeds the capacity of a frame.
         BadSetCount = "frame_bad_set_count": "invalid number of sets",
     }
 }

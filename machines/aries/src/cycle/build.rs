@@ -47,7 +47,7 @@ pub(super) fn wire_cycles(
 /// Assigns routers and NICs to partitions, and returns the kind of the shortest links between
 /// partitions. A network is cut at its longest links: between groups if possible, otherwise between
 /// chassis or routers.
-fn places(topology: &Dragonfly, partitions: usize) -> (Placement, PortKind) {
+fn placement(topology: &Dragonfly, partitions: usize) -> (Placement, PortKind) {
     let shape = &topology.shape;
     let blades = usize::from(shape.blades);
     let (size, cut) = if shape.groups > 1 {
@@ -71,13 +71,13 @@ fn places(topology: &Dragonfly, partitions: usize) -> (Placement, PortKind) {
         let (partition, _) = chips[nic as usize / usize::from(shape.nics)];
         terminals[nic as usize] = Some(numbers.enter(partition));
     }
-    let places = Placement {
+    let placement = Placement {
         partitions,
         chips,
         terminals,
         nics,
     };
-    (places, cut)
+    (placement, cut)
 }
 
 /// Builds and joins the nodes of a dragonfly.
@@ -165,13 +165,13 @@ pub(super) fn direct(
     partitions: usize,
 ) -> Result<Partitioned<DirectPart<Aries>>, ConfigError> {
     let mut nodes = Nodes::new(topology, (config, options))?;
-    let (places, cut) = places(topology, partitions);
+    let (placement, cut) = placement(topology, partitions);
     let shared = shared(topology, (config, options))?;
     let registers = core::mem::take(&mut nodes.registers).into_iter();
     let routers = registers.map(|own| DirectRouter::new(own, config.seed, options.grain));
     let made = (
         routers.collect(),
-        terminals(&places, (config.seed, 0), &shared),
+        terminals(&placement, (config.seed, 0), &shared),
     );
     let (window, longest) = (options.window(), options.longest());
     let round = (options.cycles(cut) / window).max(1);
@@ -181,7 +181,7 @@ pub(super) fn direct(
         round,
     };
     Ok(Partitioned {
-        parts: build::direct(topology, &places, &nodes, made, &shared, windows)?,
+        parts: build::direct(topology, &placement, &nodes, made, &shared, windows)?,
         kinds: nodes.kinds(),
         stride: window * round,
         longest,
@@ -203,12 +203,19 @@ pub(super) fn encoded(
     if window == 0 {
         return Err(refused(options.window()));
     }
-    let (places, _) = places(topology, partitions);
+    let (placement, _) = placement(topology, partitions);
     let shared = shared(topology, (config, options))?;
-    let terminals = terminals(&places, (config.seed, HELD_BACK), &shared);
+    let terminals = terminals(&placement, (config.seed, HELD_BACK), &shared);
     let (how, traffic) = ((config.seed, netem), (shared, terminals));
     Ok(Partitioned {
-        parts: encoded::encoded(topology, &places, &nodes, how, traffic, (&options, window))?,
+        parts: encoded::encoded(
+            topology,
+            &placement,
+            &nodes,
+            how,
+            traffic,
+            (&options, window),
+        )?,
         kinds: nodes.kinds(),
         stride: window,
         longest: options.longest(),
@@ -262,10 +269,14 @@ fn destinations(topology: &Dragonfly, config: &Config) -> Result<Destinations, C
 }
 
 /// Builds the terminals of each partition, whose sources start in cycle `begin`.
-fn terminals(places: &Placement, (seed, begin): (u64, u64), shared: &Shared) -> Vec<Vec<Terminal>> {
+fn terminals(
+    placement: &Placement,
+    (seed, begin): (u64, u64),
+    shared: &Shared,
+) -> Vec<Vec<Terminal>> {
     let order = Order::of(shared.format.routing);
     let mut nodes = (0..).zip(shared.format.nodes.iter());
-    places.terminals(|_| {
+    placement.terminals(|_| {
         let (number, &node) = nodes.next().expect("a node for every terminal");
         Terminal::new(number, node, shared.source(seed, number, begin), order)
     })

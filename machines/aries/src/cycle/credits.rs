@@ -53,12 +53,12 @@ impl Returned {
     #[inline]
     pub(super) const fn load(&self, cycle: u32) -> Option<u8> {
         let bits = (cycle as usize / LOAD_CYCLES as usize + 1) * LOAD_BITS;
-        let told = self.loads & (u64::MAX >> (64 - bits));
-        if told == 0 {
+        let loads = self.loads & (u64::MAX >> (64 - bits));
+        if loads == 0 {
             return None;
         }
-        let last = (63 - told.leading_zeros()) as usize / LOAD_BITS;
-        Some((told >> (last * LOAD_BITS) & 15) as u8)
+        let last = (63 - loads.leading_zeros()) as usize / LOAD_BITS;
+        Some((loads >> (last * LOAD_BITS) & 15) as u8)
     }
 
     pub(super) fn delayed(&self, by: usize, window: usize) -> [Self; 2] {
@@ -68,8 +68,8 @@ impl Returned {
         for (bit, &vcs) in self.vcs.iter().enumerate() {
             [parts[0].vcs[bit], parts[1].vcs[bit]] = delay_cycles(vcs, by, window);
         }
-        let places = |cycles: usize| cycles / LOAD_CYCLES as usize * LOAD_BITS;
-        [parts[0].loads, parts[1].loads] = delay_cycles(self.loads, places(by), places(window));
+        let bits = |cycles: usize| cycles / LOAD_CYCLES as usize * LOAD_BITS;
+        [parts[0].loads, parts[1].loads] = delay_cycles(self.loads, bits(by), bits(window));
         parts
     }
 
@@ -98,8 +98,8 @@ impl Returned {
         let vcs = [mail.u64()?, mail.u64()?, mail.u64()?];
         let loads = mail.u64()?;
         let of_none = vcs.iter().any(|vcs| vcs & !cycles != 0);
-        let places = window.div_ceil(LOAD_CYCLES as usize) * LOAD_BITS;
-        if cycles & !all_cycles(window) != 0 || of_none || loads & !all_cycles(places) != 0 {
+        let bits = window.div_ceil(LOAD_CYCLES as usize) * LOAD_BITS;
+        if cycles & !all_cycles(window) != 0 || of_none || loads & !all_cycles(bits) != 0 {
             return Err(MailError::Credits);
         }
         Ok(Self { cycles, vcs, loads })

@@ -334,7 +334,7 @@ impl<I: Items> Router<I> {
         let phits_by_stage = if self.received == self.forwarded {
             [0; 3]
         } else {
-            // Flits in Netlink count with the input queues from which they came.
+            // Flits in Netlink are counted with the input queues that they left.
             let [netlink, rows, columns] = self.tiles.flits_by_stage();
             let (queued, leaving) = (self.lanes.queued(), self.lanes.leaving());
             [queued + netlink, rows, columns + leaving]
@@ -408,7 +408,7 @@ impl model::DirectRouter<Aries> for DirectRouter {
         PortAccount {
             credits: end.used().map(|used| INPUT_FLITS.wrapping_sub(used)),
             queued,
-            places: None,
+            slots: None,
             coming: Stream { vc, left },
         }
     }

@@ -284,11 +284,11 @@ impl Outstanding {
             ids.used += 1;
             hash.map_or(0, Lines::first_id) + ids.used - 1
         });
-        let place = usize::from(id);
-        if self.births.len() <= place {
-            self.births.resize(place + 1, FREE);
+        let index = usize::from(id);
+        if self.births.len() <= index {
+            self.births.resize(index + 1, FREE);
         }
-        self.births[place] = birth;
+        self.births[index] = birth;
         id
     }
 

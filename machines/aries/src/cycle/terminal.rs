@@ -169,8 +169,8 @@ impl Terminal {
         })
     }
 
-    /// Sends what the credits of a window allow. Returns the cycles in which flits were sent, by
-    /// lane.
+    /// Sends as many flits as the credits of a window allow. Returns the cycles in which flits were
+    /// sent, by lane.
     fn transmit(
         &mut self,
         base: u64,

@@ -464,11 +464,11 @@ mod canaries {
             let size = part.exchange.window;
             let first = part.exchange.terminal_slot(0) as usize;
             let slots = first..part.exchange.read.arrivals.len();
-            let place = slots.into_iter().find_map(|slot| {
+            let index = slots.into_iter().find_map(|slot| {
                 let cycles = part.exchange.read.arrivals[slot].phits;
                 (cycles != 0).then(|| slot * size + 63 - cycles.leading_zeros() as usize)
             });
-            part.exchange.read.phits[place.expect("a flit is under way")] ^= 1 << 3;
+            part.exchange.read.phits[index.expect("a flit is under way")] ^= 1 << 3;
         });
         assert!(has(&violations, |v| matches!(v, Violation::Damaged(1))));
     }

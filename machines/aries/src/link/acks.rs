@@ -155,7 +155,7 @@ impl Acks {
             (0..VCS)
                 .map(|vc| self.freed[vc].wrapping_sub(self.reported[vc]))
                 .fold(0, u32::wrapping_add),
-            "news are the flits freed but not reported"
+            "the unreported flits are those freed since the last report"
         );
         self.reported_set = expected;
         self.ack_due = Time::NEVER;
@@ -174,7 +174,7 @@ impl Acks {
         let whole = self.freed[vc] / VC_ACK_UNIT * VC_ACK_UNIT;
         let step = whole.wrapping_sub(self.reported[vc]);
         if step < 1 << 31 {
-            debug_assert!(step <= self.unreported, "only news is reported");
+            debug_assert!(step <= self.unreported, "more flits reported than freed");
             self.unreported -= step;
             self.reported[vc] = whole;
             if self.unreported == 0 {

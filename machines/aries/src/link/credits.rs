@@ -125,7 +125,7 @@ impl SharedCredits {
                 self.common_used <= self.common,
                 "the first counts were checked"
             );
-            return 1; // Any first count is news.
+            return 1; // Any first count is new.
         }
         let mut freed = 0;
         for (vc, count) in counts.iter().enumerate() {

@@ -192,7 +192,7 @@ impl SetWire {
         set: &ControlSet,
         summary: &mut FrameSummary,
     ) -> Result<(), ()> {
-        let Ok(next) = self.rx.place(set.next) else {
+        let Ok(next) = self.rx.full_number(set.next) else {
             link.counters.drop_impossible_position += 1;
             return Err(());
         };

@@ -229,8 +229,8 @@ mod tests {
     fn refused_flits_are_counted() {
         let mut end = IdealEnd::new(&SetProfile::paper(), 0);
         let head = Head::new(false, 1, NodeId::new(1, 2, 3), Routing::Adaptive0, 0, 5);
-        let places = (0..2_000).filter(|_| end.receive(head.flit()).is_some());
-        assert_eq!(places.count(), 1_024);
+        let accepted = (0..2_000).filter(|_| end.receive(head.flit()).is_some());
+        assert_eq!(accepted.count(), 1_024);
         assert_eq!(end.refused(), 2_000 - 1_024);
     }
 }

@@ -96,7 +96,7 @@ pub(super) struct Arrived {
 /// blocks.
 ///
 /// The write side belongs to the [`AriesLcb`](super::AriesLcb), the read side to the router core or
-/// NIC. [`give_back`](phitwire::link::NodeLink::give_back) sends what
+/// NIC. [`give_back`](phitwire::link::NodeLink::give_back) sends the credits that
 /// [`take_acks`](Self::take_acks) returns.
 #[derive(Clone, Debug)]
 pub struct AriesInput {
@@ -250,10 +250,10 @@ impl AriesInput {
                 self.extend(vc);
             }
             let chain = &mut self.chains[vc];
-            let places = &mut self.blocks[usize::from(chain.last)].0[usize::from(chain.written)..];
-            let now = (count - at).min(places.len());
-            for place in &mut places[..now] {
-                *place = flit(at);
+            let slots = &mut self.blocks[usize::from(chain.last)].0[usize::from(chain.written)..];
+            let now = (count - at).min(slots.len());
+            for slot in &mut slots[..now] {
+                *slot = flit(at);
                 at += 1;
             }
             chain.written += now as u8;
@@ -324,9 +324,10 @@ impl AriesInput {
     /// The flit that is `nth` from the end of those written to `vc`, if still in the buffer.
     fn nth_last(&mut self, vc: usize, nth: u32) -> Option<&mut Flit> {
         let chain = &self.chains[vc];
-        let place = usize::from(chain.out) + chain.len.checked_sub(nth)? as usize;
-        let block = (0..place / BLOCK).fold(chain.first, |block, _| self.next[usize::from(block)]);
-        Some(&mut self.blocks[usize::from(block)].0[place % BLOCK])
+        let position = usize::from(chain.out) + chain.len.checked_sub(nth)? as usize;
+        let block =
+            (0..position / BLOCK).fold(chain.first, |block, _| self.next[usize::from(block)]);
+        Some(&mut self.blocks[usize::from(block)].0[position % BLOCK])
     }
 
     /// Prepares for a new session: flits still queued count against the credits that the peer will
@@ -446,19 +447,19 @@ fn each_bit(mut bits: u8, mut act: impl FnMut(usize)) {
 
 impl ReceiveBuffer for AriesInput {
     #[inline]
-    fn take_changes(&mut self, mut tell: impl FnMut(usize, Change)) {
+    fn take_changes(&mut self, mut report: impl FnMut(usize, Change)) {
         each_bit(core::mem::take(&mut self.changed), |vc| {
             let new = core::mem::take(&mut self.chains[vc].new);
-            tell(vc, Change::Arrived(new));
+            report(vc, Change::Arrived(new));
         });
     }
 
     #[inline]
-    fn take_freed(&mut self, mut tell: impl FnMut(usize, u32)) {
+    fn take_freed(&mut self, mut report: impl FnMut(usize, u32)) {
         each_bit(core::mem::take(&mut self.freed), |vc| {
             let acks = self.take_acks(vc);
             if acks > 0 {
-                tell(vc, acks);
+                report(vc, acks);
             }
         });
     }

@@ -148,13 +148,13 @@ fn changes_since_the_last_poll_are_reported() {
         for _ in 0..rng.below(3) {
             input.write(&packet(rng.below(8) as u8, 1 + rng.below(14) as u8, tag));
         }
-        let mut told = [0; VCS];
+        let mut arrived = [0; VCS];
         input.take_changes(|vc, change| match change {
-            Change::Arrived(flits) => told[vc] = flits,
+            Change::Arrived(flits) => arrived[vc] = flits,
             Change::Front => panic!("the front never goes back"),
         });
         for vc in 0..VCS {
-            assert_eq!(input.len(vc), before[vc] + told[vc]);
+            assert_eq!(input.len(vc), before[vc] + arrived[vc]);
             let mut into = vec![Flit::IDLE; rng.below(12) as usize];
             popped[vc] += input.pop_into(vc, &mut into) as u32;
             popped[vc] += u32::from(input.pop(vc).is_some());

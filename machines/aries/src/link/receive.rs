@@ -122,7 +122,7 @@ impl Receiver {
     /// # Errors
     /// If no control set of a correct peer can name it.
     #[inline]
-    pub fn place(&self, next: u32) -> Result<u64, Impossible> {
+    pub fn full_number(&self, next: u32) -> Result<u64, Impossible> {
         let ahead = i64::from(next.wrapping_sub(self.expected as u32) as i32);
         if ahead > self.window {
             return Err(Impossible);
@@ -308,7 +308,7 @@ impl Receiver {
         link.unit_accepted(set, words(bytes));
     }
 
-    /// Checks after a frame for gaps below what was received or announced.
+    /// Checks after a frame for gaps below the newest received or announced set.
     #[inline]
     pub fn look_for_gaps(&mut self, now: Time, counters: &mut SetCounters) {
         if self.expected == self.top && self.mark.is_none() && self.retry_due == Time::NEVER {
@@ -316,7 +316,7 @@ impl Receiver {
         }
         debug_assert!(
             self.expected <= self.top,
-            "what was accepted was received or announced"
+            "accepted sets were received or announced"
         );
         if self.held.keeps() {
             self.watch_gaps(now);

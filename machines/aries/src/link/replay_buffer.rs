@@ -56,7 +56,7 @@ pub(super) struct ReplayBuffer {
     open_at: u64,
     /// Flits still missing from the open packet.
     open_left: u8,
-    /// Flits after `cut` of a packet begun before it.
+    /// Flits after `cut` that belong to a packet begun before it.
     cut_left: u8,
     acked: u64,
     cursor: u64,

@@ -1,5 +1,5 @@
-//! Scrambling: a lane's bits look random whatever the data (publicly known of Aries: a seed per
-//! lane).
+//! Scrambling: a lane's bits look random regardless of the data (publicly known of Aries: a seed
+//! per lane).
 
 use phitwire_framing::aries::pattern::Pattern;
 use phitwire_framing::aries::set::{LANES, SET_BYTES, SetBytes};

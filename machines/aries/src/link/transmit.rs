@@ -251,9 +251,9 @@ impl Transmitter {
         out.again(now);
     }
 
-    /// Handles an acknowledgement without news. On Aries, as is publicly known, repeated
-    /// acknowledgement numbers also trigger a replay. Here a repetition counts only if the oldest
-    /// set should have been acknowledged by then.
+    /// Handles an acknowledgement that acknowledges nothing new. On Aries, as is publicly known,
+    /// repeated acknowledgement numbers also trigger a replay. Here a repetition counts only if the
+    /// oldest set should have been acknowledged by then.
     #[inline]
     fn repeated(&mut self, now: Time, out: &mut Outgoing, sets: &mut SetCounters) {
         if self.repeat_limit == 0 || self.buffer.in_flight() == 0 {
@@ -403,7 +403,7 @@ impl Transmitter {
         );
         debug_assert!(
             self.buffer.next() - self.buffer.acked() <= self.window,
-            "the window bounds what is unacknowledged"
+            "the window bounds the unacknowledged sets"
         );
         let waited = self.buffer.in_flight() > 0;
         for set in run.first..run.first + run.sets {
@@ -442,7 +442,7 @@ impl Transmitter {
         }
     }
 
-    /// Records a sign of life of the peer, which owes acknowledgements only for sets already sent.
+    /// Records that the peer is alive; it owes acknowledgements only for sets already sent.
     #[inline]
     pub fn heard(&self, out: &mut Outgoing) {
         out.heard(self.buffer.awaits());

@@ -35,10 +35,10 @@ impl Open {
         if self.head.map(what) != Some(what(head)) {
             return false;
         }
-        let Some(place) = self.others.get_mut(self.len) else {
+        let Some(slot) = self.others.get_mut(self.len) else {
             return false;
         };
-        *place = head.packet_id();
+        *slot = head.packet_id();
         self.len += 1;
         true
     }
@@ -165,8 +165,8 @@ mod tests {
     }
 
     fn write(answers: &mut Answers, response: Response, data: &[u8]) {
-        let place = answers.vacant();
-        place.fill(|flits| response.emit(data, flits)).unwrap();
+        let slot = answers.vacant();
+        slot.fill(|flits| response.emit(data, flits)).unwrap();
         answers.push_vacant();
     }
 

@@ -60,12 +60,12 @@ impl JoinedNics for Joined {
         offset: u64,
         ends: &mut Vec<Completion>,
     ) {
-        let place = RemoteAddress {
+        let address = RemoteAddress {
             target: NODES[1 - from].into(),
             ..at(offset)
         };
         loop {
-            match self.nics[from].post(self.now, offset, &post(operation, place)) {
+            match self.nics[from].post(self.now, offset, &post(operation, address)) {
                 Ok(()) => return,
                 Err(PostError::TooMany) => {
                     self.step();
@@ -282,10 +282,10 @@ fn transfers_and_messages_survive_loss() {
     let mut ends = Vec::new();
     joined.fetch(&mut ends);
     assert!(ends.len() == 3 && ends.iter().all(|end| end.outcome == Outcome::Done));
-    for (nic, place) in [(1, offset), (1, 600_001), (0, 800_002)] {
+    for (nic, address) in [(1, offset), (1, 600_001), (0, 800_002)] {
         let mut found = vec![0; data.len()];
-        joined.nics[nic].memory().read(place, &mut found).unwrap();
-        assert!(found == data, "{nic} {place}");
+        joined.nics[nic].memory().read(address, &mut found).unwrap();
+        assert!(found == data, "{nic} {address}");
     }
     let Some(TargetEvent::Received { user, failure, .. }) = joined.nics[1].poll_target_event()
     else {

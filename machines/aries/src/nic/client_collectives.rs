@@ -10,7 +10,7 @@ use phitwire_framing::door::{
 };
 
 use super::client_words::{client_of, name_of, tagged};
-use super::clients::place;
+use super::clients::address_of;
 use super::collective::{
     CollectiveFailure, CollectiveTree, Contribution, Join, JoinError, TreeError,
 };
@@ -127,7 +127,7 @@ impl AriesNic {
         if !is_list || part.bytes > 2 * MOST_PARTICIPANTS {
             return Err(Status::Length);
         }
-        let at = place(usize::from(client.0) - 1, bytes, part)?;
+        let at = address_of(usize::from(client.0) - 1, bytes, part)?;
         let mut list = vec![0; part.bytes as usize];
         let read = self.interface.responder.memory.read(at, &mut list);
         read.map_err(|_| Status::NotInSegment)?;
@@ -193,7 +193,7 @@ impl AriesNic {
                 (status, word, 0)
             }
         };
-        let told = DoorCompletion::End {
+        let completion = DoorCompletion::End {
             name: name_of(ended.user),
             status,
             // A barrier has no word.
@@ -203,7 +203,7 @@ impl AriesNic {
             },
             bytes: location,
         };
-        Some((client, told))
+        Some((client, completion))
     }
 
     /// Removes an exited client from its engines.

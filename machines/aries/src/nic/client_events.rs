@@ -30,13 +30,13 @@ impl AriesNic {
                 len,
                 ..
             } => {
-                let told = DoorCompletion::PutEvent {
+                let completion = DoorCompletion::PutEvent {
                     processor: self.clients.number_of(source),
                     handle,
                     offset,
                     bytes: len.into(),
                 };
-                (self.clients.owner(handle)?, told)
+                (self.clients.owner(handle)?, completion)
             }
             TargetEvent::Transaction {
                 source,
@@ -44,12 +44,12 @@ impl AriesNic {
                 data,
                 ..
             } => {
-                let told = DoorCompletion::BlockEvent {
+                let completion = DoorCompletion::BlockEvent {
                     processor: self.clients.number_of(source),
                     handle,
                     word: data,
                 };
-                (self.clients.owner(handle)?, told)
+                (self.clients.owner(handle)?, completion)
             }
             TargetEvent::Received {
                 user,
@@ -58,14 +58,14 @@ impl AriesNic {
                 failure,
             } => {
                 let client = client_of(user)?;
-                let told = DoorCompletion::Received {
+                let completion = DoorCompletion::Received {
                     name: name_of(user),
                     status: failure.map_or(Status::Done, Status::from),
                     processor: self.clients.number_of(source),
                     bytes,
                 };
                 self.clients.slot(client)?.receives -= 1;
-                (client, told)
+                (client, completion)
             }
         })
     }

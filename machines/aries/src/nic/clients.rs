@@ -130,13 +130,13 @@ impl Slot {
     }
 
     /// Address of a part of the client's window or of its own memory.
-    fn place(&self, window: usize, part: Local) -> Result<u64, Status> {
-        place(window, self.bytes, part)
+    fn address_of(&self, window: usize, part: Local) -> Result<u64, Status> {
+        address_of(window, self.bytes, part)
     }
 }
 
 /// Address of a part of a window of `bytes` bytes, or of the program's own memory.
-pub(super) fn place(window: usize, bytes: u64, part: Local) -> Result<u64, Status> {
+pub(super) fn address_of(window: usize, bytes: u64, part: Local) -> Result<u64, Status> {
     if let Some(address) = part.own_address() {
         return Ok(Memory::window_base(window) + OWN_AT + address);
     }
@@ -222,7 +222,7 @@ impl AriesNic {
         let slot = self.clients.slot(client).ok_or(Status::NotYours)?;
         let (key, job, bytes) = (slot.key, slot.job, slot.bytes);
         let window = usize::from(client.0) - 1;
-        let place = |part| place(window, bytes, part);
+        let address_of = |part| address_of(window, bytes, part);
         Ok(match *request {
             Request::Put {
                 to,
@@ -241,7 +241,7 @@ impl AriesNic {
                 let len = u8::try_from(into.bytes).map_err(|_| Status::Length)?;
                 let operation = Operation::Get {
                     len,
-                    into: Some(place(into)?),
+                    into: Some(address_of(into)?),
                     flag: None,
                 };
                 self.post_of_client(now, who, (from, key), operation, ordered)
@@ -275,7 +275,7 @@ impl AriesNic {
                     key,
                     offset,
                 };
-                let local = (place(from)?, from.bytes);
+                let local = (address_of(from)?, from.bytes);
                 self.transfer_of_client(now, who, to.processor, operation, local, event)
             }
             Request::BlockGet { from, into, .. } => {
@@ -285,7 +285,7 @@ impl AriesNic {
                     key,
                     offset,
                 };
-                let local = (place(into)?, into.bytes);
+                let local = (address_of(into)?, into.bytes);
                 self.transfer_of_client(now, who, from.processor, operation, local, None)
             }
             Request::Send {
@@ -295,7 +295,7 @@ impl AriesNic {
             } if member < MEMBERS => {
                 let key = key_of(job, member);
                 let operation = BlockOperation::Send { key };
-                let local = (place(from)?, from.bytes);
+                let local = (address_of(from)?, from.bytes);
                 self.transfer_of_client(now, who, processor, operation, local, None)
             }
             _ => Taken::refused(Status::Unsupported),
@@ -321,7 +321,7 @@ impl AriesNic {
         if slot.handles.len() == MOST_HANDLES {
             return Err(Status::TooMany);
         }
-        let base = slot.place(window, part)?;
+        let base = slot.address_of(window, part)?;
         if !base.is_multiple_of(DOMAIN_ALIGNMENT) {
             return Err(Status::Offset);
         }
@@ -525,7 +525,7 @@ impl LocalPort for AriesNic {
                 return done(if had { Ok(0) } else { Err(Status::NotYours) });
             }
             Request::Receive { into } => {
-                return match slot.place(window, into) {
+                return match slot.address_of(window, into) {
                     Ok(local) => self.receive_for(client, name, local, into.bytes),
                     Err(status) => Taken::refused(status),
                 };
@@ -574,14 +574,14 @@ impl LocalPort for AriesNic {
                 return Some((client, door_completion(&completion)));
             }
         }
-        while let Some((client, told)) = self.collective_ended() {
+        while let Some((client, completion)) = self.collective_ended() {
             if self.has_ended(client, false) {
-                return Some((client, told));
+                return Some((client, completion));
             }
         }
         while let Some(event) = self.poll_target_event() {
-            if let Some(told) = self.completion_of_event(event) {
-                return Some(told);
+            if let Some(completion) = self.completion_of_event(event) {
+                return Some(completion);
             }
         }
         None

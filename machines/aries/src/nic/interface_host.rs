@@ -94,7 +94,7 @@ impl Interface {
         true
     }
 
-    /// Lets the processes see what has crossed the host interface.
+    /// Makes everything that has crossed the host interface visible to the processes.
     pub(super) fn see(&mut self, now: Time) {
         if let Some(host) = &mut self.requester.host {
             host.arrive(now);

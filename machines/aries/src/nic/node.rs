@@ -352,7 +352,7 @@ impl AriesNic {
         }
     }
 
-    /// Sends what the link takes, and the responses that the host has delayed until now.
+    /// Sends as much as the link accepts, including responses whose delay in the host has passed.
     fn flush_delayed(&mut self, now: Time) {
         loop {
             while self.responses.len() < RESPONSE_QUEUE

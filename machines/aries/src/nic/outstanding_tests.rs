@@ -44,7 +44,7 @@ fn requests_expire_in_posting_order_and_only_when_due() {
     assert_eq!((table.slab.used(), table.slab.quarantined()), (1, 2));
 }
 
-/// Regression: users waited for the end of the run.
+/// Regression: a run took all ids, so users waited until its end.
 #[test]
 fn ids_are_reserved_for_users_only_while_bulk_uses_the_rest() {
     let of_run = |ns| {

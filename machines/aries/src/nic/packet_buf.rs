@@ -95,8 +95,8 @@ impl PacketQueue {
     }
 
     #[inline]
-    fn index(&self, place: usize) -> usize {
-        (self.front + place) & self.slots.len().wrapping_sub(1)
+    fn index(&self, nth: usize) -> usize {
+        (self.front + nth) & self.slots.len().wrapping_sub(1)
     }
 
     #[inline]
@@ -165,13 +165,12 @@ mod tests {
         let (mut queue, mut model) = (PacketQueue::default(), VecDeque::new());
         let mut rng = phitwire::rng::Rng::new(11, 0);
         for number in 1..20_000 {
-            let place = queue.vacant();
-            place
-                .fill(|flits| -> Result<usize, ()> {
-                    flits[0] = Flit::new(number);
-                    Ok(1)
-                })
-                .unwrap();
+            let slot = queue.vacant();
+            slot.fill(|flits| -> Result<usize, ()> {
+                flits[0] = Flit::new(number);
+                Ok(1)
+            })
+            .unwrap();
             // A packet that was written but not appended does not count.
             if rng.chance(3, 4) {
                 queue.push_vacant();

@@ -218,8 +218,8 @@ impl Receives {
         }
         let bytes = piece.data.len() as u64;
         let end = piece.address.saturating_add(bytes);
-        let place = arriving.receive.local.saturating_add(piece.address);
-        if end > arriving.length || memory.write(place, piece.data).is_err() {
+        let address = arriving.receive.local.saturating_add(piece.address);
+        if end > arriving.length || memory.write(address, piece.data).is_err() {
             return Taken::refused(Status::OutOfBounds);
         }
         arriving.arrived += bytes;

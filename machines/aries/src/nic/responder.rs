@@ -239,9 +239,9 @@ impl Responder {
         if request.mdh == RUN_DOMAIN {
             self.checker.put(source, request.address, data);
         }
-        if let Some((place, number)) = whole {
+        if let Some((index, number)) = whole {
             let memory = self.memory.memory();
-            self.checker.block(source, place, number, memory);
+            self.checker.block(source, index, number, memory);
         }
         if event && !self.is_last_line(request, data) {
             let event = TargetEvent::Put {
@@ -362,8 +362,9 @@ impl Responder {
     #[cold]
     fn announced(&mut self, request: &Request, data: &[u8]) -> Status {
         let whole = data.split_at_checked(ANNOUNCEMENT_BYTES);
-        let told = whole.filter(|(_, filling)| filling.iter().all(|&byte| byte == 0));
-        let Some((purpose, announcement)) = told.and_then(|(told, _)| Announcement::parse(told))
+        let announced = whole.filter(|(_, filling)| filling.iter().all(|&byte| byte == 0));
+        let Some((purpose, announcement)) =
+            announced.and_then(|(announced, _)| Announcement::parse(announced))
         else {
             return Status::Unsupported;
         };
@@ -396,10 +397,10 @@ impl Responder {
         self.locate(request, 0, Access::Put)?;
         let word = data.first_chunk::<EVENT_BYTES>();
         let word = u64::from_be_bytes(*word.ok_or(Status::Unsupported)?);
-        let (place, number) = ((word >> 32) as u32, word as u32);
+        let (index, number) = ((word >> 32) as u32, word as u32);
         let source = request.source.bits();
         self.checker
-            .block(source, place, number, self.memory.memory());
+            .block(source, index, number, self.memory.memory());
         Ok(0)
     }
 

@@ -32,7 +32,7 @@ pub(crate) const RUN_BLOCK_CODE: u8 = 12;
 /// after 4 ms without an acknowledgement.
 const WORK_OF_A_TURN: u64 = 1 << 20;
 
-/// What is left of [`WORK_OF_A_TURN`] in this turn.
+/// The rest of [`WORK_OF_A_TURN`] in this turn.
 #[derive(Debug)]
 pub(crate) struct BlockWork {
     left: u64,
@@ -179,7 +179,7 @@ impl PacketIssuer<'_> {
             };
             (get, None)
         } else {
-            let event = u64::from(block.place) << 32 | u64::from(block.sequence);
+            let event = u64::from(block.index) << 32 | u64::from(block.sequence);
             let put = BlockOperation::Put {
                 handle,
                 key,

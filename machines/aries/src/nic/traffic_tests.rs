@@ -219,11 +219,14 @@ fn a_run_of_large_blocks_ends_soon_after_the_second_stop() {
             RunPhase::Draining,
             "the run waits for the transfer"
         );
-        let told = pair.now;
+        let stopped_at = pair.now;
         pair.nics[0].stop_traffic(pair.now);
         while phase(&pair) != RunPhase::Done {
             pair.step();
-            assert!(pair.now < told + TIMEOUT + Duration::from_ms(1), "{op:?}");
+            assert!(
+                pair.now < stopped_at + TIMEOUT + Duration::from_ms(1),
+                "{op:?}"
+            );
         }
         // The run holds no resources any more, so the next one can use all.
         assert_eq!(pair.nics[0].transfers.open(), 0);
@@ -236,7 +239,7 @@ fn a_run_of_large_blocks_ends_soon_after_the_second_stop() {
         pair.nics[0].start_traffic(pair.now, 4, next).unwrap();
         while phase(&pair) != RunPhase::Done {
             pair.step();
-            assert!(pair.now < told + TIMEOUT.times(4), "{op:?}");
+            assert!(pair.now < stopped_at + TIMEOUT.times(4), "{op:?}");
         }
         let report = pair.nics[0].traffic_report(Some(8)).unwrap();
         let counts = (report.acknowledged, report.corrupted);

@@ -22,13 +22,13 @@ fn a_transaction_completes_once_and_then_notifies_its_target() {
     pair.nics[0].close(pair.now, ssid, Some(event)).unwrap();
     assert!(pair.completions().is_empty() && pair.target_events().is_empty());
     pair.drain();
-    let told = TargetEvent::Transaction {
+    let event = TargetEvent::Transaction {
         source: NODES[0],
         ssid: ssid.bits(),
         handle: ALL,
         data: 4711,
     };
-    assert_eq!(pair.target_events(), [told]);
+    assert_eq!(pair.target_events(), [event]);
     let ends = pair.completions();
     assert_eq!(ends.len(), 1);
     assert_eq!((ends[0].user, ends[0].outcome), (77, Outcome::Done));

@@ -58,7 +58,7 @@ pub(super) enum Silence {
 #[derive(Debug)]
 pub(super) struct Targets {
     all: Vec<Target>,
-    places: BTreeMap<u32, TargetIndex>,
+    indices: BTreeMap<u32, TargetIndex>,
     in_use: usize,
     /// Time of the last response from any target.
     answered: Option<Time>,
@@ -89,7 +89,7 @@ impl Targets {
     pub(super) fn new(window: u32, spare: u32) -> Self {
         Self {
             all: Vec::new(),
-            places: BTreeMap::new(),
+            indices: BTreeMap::new(),
             in_use: 0,
             answered: None,
             under_way: 0,
@@ -101,7 +101,7 @@ impl Targets {
 
     /// Records that a transfer to `node` was queued.
     pub(super) fn enter(&mut self, node: NodeId) -> TargetIndex {
-        let index = match self.places.get(&node.bits()) {
+        let index = match self.indices.get(&node.bits()) {
             Some(&index) => index,
             None => self.remember(node),
         };
@@ -121,17 +121,17 @@ impl Targets {
             heard: None,
             answered: None,
         };
-        let mut place = self.all.len();
-        if place < MOST_TARGETS {
+        let mut index = self.all.len();
+        if index < MOST_TARGETS {
             self.all.push(target);
         } else {
             let idle = self.all.iter().position(|target| target.open == 0);
-            place = idle.expect("there are more targets than transfers");
-            self.places.remove(&self.all[place].node.bits());
-            self.all[place] = target;
+            index = idle.expect("there are more targets than transfers");
+            self.indices.remove(&self.all[index].node.bits());
+            self.all[index] = target;
         }
-        let index = TargetIndex(place as u16);
-        self.places.insert(node.bits(), index);
+        let index = TargetIndex(index as u16);
+        self.indices.insert(node.bits(), index);
         index
     }
 
@@ -351,6 +351,6 @@ mod tests {
             targets.leave(index);
         }
         assert!(!targets.are_several());
-        assert_eq!((targets.all.len(), targets.places.len()), (2048, 2048));
+        assert_eq!((targets.all.len(), targets.indices.len()), (2048, 2048));
     }
 }

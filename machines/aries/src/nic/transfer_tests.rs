@@ -46,11 +46,11 @@ fn puts_and_gets_of_odd_lengths_and_alignments() {
         for _ in 0..8 {
             let (local, remote) = (1000 + rng.below(70), 500_000 + rng.below(70));
             for put in [true, false] {
-                let mut places = [(0, local), (1, remote)];
+                let mut ends = [(0, local), (1, remote)];
                 if !put {
-                    places.reverse();
+                    ends.reverse();
                 }
-                let [(source, from), (sink, to)] = places;
+                let [(source, from), (sink, to)] = ends;
                 let data = filled(&mut pair, source, from, length);
                 // Guards around the written area.
                 pair.write(sink, to - 8, &[0x5a; 8]);
@@ -79,15 +79,15 @@ fn puts_and_gets_of_odd_lengths_and_alignments() {
 fn sends_fill_posted_receives() {
     let mut pair = Pair::new();
     for (n, length) in LENGTHS.into_iter().enumerate() {
-        let (local, place) = (1000 + n as u64, 500_000 + 7 * n as u64);
+        let (local, address) = (1000 + n as u64, 500_000 + 7 * n as u64);
         let data = filled(&mut pair, 0, local, length);
-        receive(&mut pair, place, length as u64 + 5);
+        receive(&mut pair, address, length as u64 + 5);
         start(&mut pair, n % 4, transfer(SEND, local, length as u64));
         pair.drain();
         assert_eq!(pair.completions()[0].outcome, Outcome::Done, "{length}");
-        assert_eq!(pair.read(1, place, length), data);
+        assert_eq!(pair.read(1, address, length), data);
         let event = TargetEvent::Received {
-            user: place,
+            user: address,
             source: NODES[0],
             bytes: length as u64,
             failure: None,
@@ -157,11 +157,11 @@ fn a_channel_does_not_wait_for_answers_between_short_transfers() {
     for n in 0..count {
         let at = n * length;
         filled(&mut pair, 0, at, length as usize);
-        let told = BlockTransfer {
+        let with_event = BlockTransfer {
             event: Some(n),
             ..transfer(block_put(at), at, length)
         };
-        start(&mut pair, 0, told);
+        start(&mut pair, 0, with_event);
     }
     let begin = pair.now;
     let mut most = 0;
@@ -175,7 +175,7 @@ fn a_channel_does_not_wait_for_answers_between_short_transfers() {
     let took = pair.now.since(begin);
     assert!(took < Duration::from_ms(6), "{took:?}");
     assert!(most > 150, "{most}");
-    let mut told: Vec<u64> = pair
+    let mut events: Vec<u64> = pair
         .target_events()
         .iter()
         .map(|event| match event {
@@ -183,8 +183,8 @@ fn a_channel_does_not_wait_for_answers_between_short_transfers() {
             other => panic!("{other:?}"),
         })
         .collect();
-    told.sort_unstable();
-    assert!(told.into_iter().eq(0..count), "each event arrives once");
+    events.sort_unstable();
+    assert!(events.into_iter().eq(0..count), "each event arrives once");
     let ends = pair.completions();
     assert!(ends.iter().all(|end| end.outcome == Outcome::Done));
     assert_eq!(ends.len(), count as usize);
@@ -233,11 +233,11 @@ fn empty_transfers_delay_no_other() {
 fn transfers_that_are_completely_sent_are_not_given_up() {
     let mut pair = Pair::new();
     pair.spread = 300;
-    let told = BlockTransfer {
+    let with_event = BlockTransfer {
         event: Some(1),
         ..transfer(block_put(0), 0, 1000)
     };
-    let (out, waits) = (told, transfer(block_put(0), 0, 100_000));
+    let (out, waits) = (with_event, transfer(block_put(0), 0, 100_000));
     for (channel, what) in [(0, out), (1, waits), (0, out), (1, waits)] {
         start(&mut pair, channel, what);
     }
@@ -295,12 +295,12 @@ fn a_fence_also_waits_for_the_answers_of_its_own_channel() {
 #[test]
 fn a_put_may_leave_an_event_when_all_of_it_is_there() {
     let mut pair = Pair::new();
-    let told = BlockTransfer {
+    let with_event = BlockTransfer {
         event: Some(99),
         ..transfer(block_put(100), 0, 20_000)
     };
     let data = filled(&mut pair, 0, 0, 20_000);
-    start(&mut pair, 3, told);
+    start(&mut pair, 3, with_event);
     while pair.nics[1].counters().target_events == 0 {
         assert!(pair.completions().is_empty());
         pair.step();
@@ -308,8 +308,8 @@ fn a_put_may_leave_an_event_when_all_of_it_is_there() {
     assert_eq!(pair.read(1, 100, 20_000), data);
     assert_eq!(outcome(&mut pair), Outcome::Done);
     let events = pair.target_events();
-    let is_told = matches!(events[..], [TargetEvent::Transaction { data: 99, .. }]);
-    assert!(is_told, "{events:?}");
+    let is_expected = matches!(events[..], [TargetEvent::Transaction { data: 99, .. }]);
+    assert!(is_expected, "{events:?}");
 }
 
 #[test]
@@ -494,8 +494,10 @@ fn more_messages_than_may_arrive_at_once_wait_their_turn() {
     let ends = pair.completions();
     assert!(ends.iter().all(|c| c.outcome == Outcome::Done));
     let mut all = |nic, from| -> Vec<Vec<u8>> {
-        let places = (0..100_u64).map(|n| from + 3000 * n);
-        places.map(|place| pair.read(nic, place, 3000)).collect()
+        let addresses = (0..100_u64).map(|n| from + 3000 * n);
+        addresses
+            .map(|address| pair.read(nic, address, 3000))
+            .collect()
     };
     let (mut found, mut sent) = (all(1, 400_000), all(0, 0));
     // Which message fills which receive depends on the network.

@@ -112,10 +112,10 @@ fn missed_six(syndromes: &[u32], most: usize) -> Vec<[usize; 6]> {
     let mut first: Vec<Option<[usize; 3]>> = vec![None; 1 << crc20::BITS];
     let mut missed = Vec::new();
     let bits = TENTH_AT.start * 8;
-    let places: Vec<usize> = (0..bits).map(|n| n * STRIDE % bits).collect();
-    for (n, &i) in places.iter().enumerate() {
-        for (m, &j) in places[..n].iter().enumerate() {
-            for &k in &places[..m] {
+    let drawn: Vec<usize> = (0..bits).map(|n| n * STRIDE % bits).collect();
+    for (n, &i) in drawn.iter().enumerate() {
+        for (m, &j) in drawn[..n].iter().enumerate() {
+            for &k in &drawn[..m] {
                 let sum = syndromes[i] ^ syndromes[j] ^ syndromes[k];
                 match first[sum as usize] {
                     None => first[sum as usize] = Some([i, j, k]),
@@ -334,19 +334,19 @@ mod tests {
             six: Some(31_588_564),
             odd_detected: true,
         };
-        let told =
+        let rows_outside =
             |takes: &dyn Fn(&[usize]) -> bool| outside(&of_check(seen, decoded(&syndromes, takes)));
-        assert_eq!(told(&takes), [0; 0]);
-        assert_eq!(told(&|_| true), [1]);
+        assert_eq!(rows_outside(&takes), [0; 0]);
+        assert_eq!(rows_outside(&|_| true), [1]);
         let half = |bits: &[usize]| {
             let bits: Vec<usize> = bits.iter().copied().filter(|bit| *bit < 240).collect();
             takes(&bits)
         };
-        assert_eq!(told(&half), [1, 5]);
+        assert_eq!(rows_outside(&half), [1, 5]);
         let mut other = powers(DISTANCE_FOUR);
         other.reverse();
         let differs = |bits: &[usize]| bits.iter().fold(0, |sum, bit| sum ^ other[*bit]) == 0;
-        assert_eq!(told(&differs), [5]);
+        assert_eq!(rows_outside(&differs), [5]);
     }
 
     #[test]

@@ -287,8 +287,8 @@ mod tests {
             blue_payload,
         };
         let table = table_of(&two_groups().unwrap(), &seen);
-        let told = outside(&table);
-        assert_eq!(told.len(), 3, "{table:#?}");
+        let labels = outside(&table);
+        assert_eq!(labels.len(), 3, "{table:#?}");
     }
 
     /// Canary: cables of ten metres.

@@ -32,7 +32,7 @@ impl Arrangement {
 
     /// The slot of group `from` that leads to group `to`, among `groups` groups; `from` and `to`
     /// differ.
-    pub const fn place(self, groups: u16, from: u16, to: u16) -> u16 {
+    pub const fn position(self, groups: u16, from: u16, to: u16) -> u16 {
         let ahead = (to + groups - from) % groups;
         match self {
             Self::Absolute if to < from => to,
@@ -71,13 +71,13 @@ mod tests {
         for groups in 2..=20 {
             for (_, arrangement) in Arrangement::ALL {
                 for from in 0..groups {
-                    let mut places: Vec<u16> = (0..groups)
+                    let mut positions: Vec<u16> = (0..groups)
                         .filter(|&to| to != from)
-                        .map(|to| arrangement.place(groups, from, to))
+                        .map(|to| arrangement.position(groups, from, to))
                         .collect();
-                    places.sort_unstable();
+                    positions.sort_unstable();
                     let all: Vec<u16> = (0..groups - 1).collect();
-                    assert_eq!(places, all, "{arrangement} {groups} {from}");
+                    assert_eq!(positions, all, "{arrangement} {groups} {from}");
                 }
             }
         }
@@ -89,7 +89,7 @@ mod tests {
         let row = |arrangement: Arrangement, from| -> Vec<u16> {
             let mut row: Vec<(u16, u16)> = (0..9)
                 .filter(|&to| to != from)
-                .map(|to| (arrangement.place(9, from, to), to))
+                .map(|to| (arrangement.position(9, from, to), to))
                 .collect();
             row.sort_unstable();
             row.into_iter().map(|(_, to)| to).collect()

@@ -362,12 +362,12 @@ impl Generator {
         let (copy, lane) = (u32::from(link) / set_links, u32::from(link) % set_links);
         let others = u32::from(shape.groups - 1);
         let all = u32::from(self.global_links) / set_links * others;
-        let place = copy * others + u32::from(self.arrangement.place(shape.groups, from, to));
+        let position = copy * others + u32::from(self.arrangement.position(shape.groups, from, to));
         // A set of four links covers two routers with two links each.
         let routers = if set_links == 1 { 1 } else { 2 };
         let seats = shape.group_routers() as u32 / routers;
-        let seat = place * seats / all;
-        let index = place - (seat * all).div_ceil(seats);
+        let seat = position * seats / all;
+        let index = position - (seat * all).div_ceil(seats);
         let each = set_links / routers;
         let local = seat * routers + lane / each;
         let port = u32::from(FIRST_BLUE_PORT) + index * each + lane % each;

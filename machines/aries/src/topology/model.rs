@@ -101,8 +101,8 @@ impl Shape {
             let nic = number(nic)?;
             return ((nic as usize) < self.all_nics()).then_some(NodeRef::Processor(nic));
         }
-        let (group, place) = name.strip_prefix('g')?.split_once("-c")?;
-        let (chassis, blade) = place.split_once('s')?;
+        let (group, position) = name.strip_prefix('g')?.split_once("-c")?;
+        let (chassis, blade) = position.split_once('s')?;
         let (group, chassis, blade) = (number(group)?, number(chassis)?, number(blade)?);
         let inside = group < u32::from(self.groups)
             && chassis < u32::from(self.chassis)

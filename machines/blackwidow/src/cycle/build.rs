@@ -25,7 +25,7 @@ type Shared = phitwire::sim::direct::shared::Shared<BlackWidow>;
 
 /// Assigns nodes to partitions. Chips are distributed rank by rank in ranges, so that every
 /// partition has its share of each rank's traffic; terminals go with their routers.
-fn places(topology: &FoldedClos, wiring: &ClosWiring, partitions: usize) -> Placement {
+fn placement(topology: &FoldedClos, wiring: &ClosWiring, partitions: usize) -> Placement {
     let partitions = partitions.clamp(1, topology.chips.len().max(1));
     let rank = |chip: usize| {
         let routers = &topology.chips[chip].routers;
@@ -85,11 +85,11 @@ impl Nodes<'_> {
         }
         let wiring = ClosWiring::new(self.topology);
         let destinations = destinations(&config.traffic, self.topology, &wiring, config.seed)?;
-        let places = places(self.topology, &wiring, partitions);
-        if places.terminals.iter().all(Option::is_none) {
+        let placement = placement(self.topology, &wiring, partitions);
+        if placement.terminals.iter().all(Option::is_none) {
             return Err(ConfigError::NoTerminals);
         }
-        Ok((places, shared(self.topology, config, destinations)))
+        Ok((placement, shared(self.topology, config, destinations)))
     }
 
     fn link(&self, link: usize) -> &Link {
@@ -138,12 +138,12 @@ pub(super) fn direct(
     partitions: usize,
 ) -> Result<Partitioned<DirectPart<BlackWidow>>, ConfigError> {
     let nodes = Nodes { topology, options };
-    let (places, shared) = nodes.prepare(config, partitions)?;
+    let (placement, shared) = nodes.prepare(config, partitions)?;
     let registers = topology.all_chip_registers().into_iter();
     let most = topology.settings.own.max_packet_phits;
     let routers = registers.map(|own| DirectRouter::new(own, most));
     let routers = routers.collect();
-    let made = (routers, terminals(&places, (config.seed, 0), &shared));
+    let made = (routers, terminals(&placement, (config.seed, 0), &shared));
     let (window, longest) = length::window_and_longest(topology, options);
     let windows = Windows {
         window,
@@ -151,7 +151,7 @@ pub(super) fn direct(
         round: 1,
     };
     Ok(Partitioned {
-        parts: build::direct(topology, &places, &nodes, made, &shared, windows)?,
+        parts: build::direct(topology, &placement, &nodes, made, &shared, windows)?,
         kinds: nodes.kinds(),
         stride: window,
         longest,
@@ -167,13 +167,20 @@ pub(super) fn encoded(
     partitions: usize,
 ) -> Result<Partitioned<EncodedPart<BlackWidow>>, ConfigError> {
     let nodes = Nodes { topology, options };
-    let (places, mut shared) = nodes.prepare(config, partitions)?;
+    let (placement, mut shared) = nodes.prepare(config, partitions)?;
     shared.format.seal = Seal::Crc;
-    let terminals = terminals(&places, (config.seed, HELD_BACK), &shared);
+    let terminals = terminals(&placement, (config.seed, HELD_BACK), &shared);
     let (how, traffic) = ((config.seed, netem), (shared, terminals));
     let (shortest, longest) = length::window_and_longest(topology, options);
     Ok(Partitioned {
-        parts: encoded::encoded(topology, &places, &nodes, how, traffic, (options, shortest))?,
+        parts: encoded::encoded(
+            topology,
+            &placement,
+            &nodes,
+            how,
+            traffic,
+            (options, shortest),
+        )?,
         kinds: nodes.kinds(),
         stride: shortest,
         longest,
@@ -182,9 +189,13 @@ pub(super) fn encoded(
 }
 
 /// Builds the terminals of each partition, whose sources start in cycle `begin`.
-fn terminals(places: &Placement, (seed, begin): (u64, u64), shared: &Shared) -> Vec<Vec<Terminal>> {
+fn terminals(
+    placement: &Placement,
+    (seed, begin): (u64, u64),
+    shared: &Shared,
+) -> Vec<Vec<Terminal>> {
     let numbers = &shared.format.numbers;
-    places.terminals(|number| {
+    placement.terminals(|number| {
         let processor = numbers[number % numbers.len()];
         let source = shared.source(seed, number as u64, begin);
         Terminal::new(number as u64, processor, source)

@@ -76,7 +76,7 @@ fn a_slow_link_takes_its_time_for_every_phit() {
     ] {
         let topology = lay(yarc(), [5, 5], [rate; 2]);
         let report = run(&topology, &with("neighbour", 10_000), 1);
-        // The head does not wait. The last of the twelve phits behind it leaves when its lanes are
+        // The head does not wait. The last of the twelve phits after it leaves when its lanes are
         // free.
         let least = 2 * 20 + 25 + (12 * quarters as u64).div_ceil(4);
         let latency = report.latency_cycles.min;

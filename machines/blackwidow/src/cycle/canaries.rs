@@ -95,7 +95,7 @@ fn a_wrong_bit_is_noticed() {
 
 #[test]
 fn a_wrong_destination_is_noticed() {
-    // Damage packets at a terminal, behind the last router.
+    // Damage packets at a terminal, after the last router.
     let violations = spoiled(&yarc(), |part| {
         let size = part.exchange.window;
         let first = part.exchange.terminal_slot(0) as usize;

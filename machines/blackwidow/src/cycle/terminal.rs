@@ -126,8 +126,8 @@ impl Terminal {
         last_seen.is_overtaken(key, name.sequence, CONTENT_MASK)
     }
 
-    /// Sends what is possible in a window whose credits arrive in the given cycles. Returns the
-    /// cycles in which phits were sent.
+    /// Sends as many phits as possible in a window whose credits arrive in the given cycles.
+    /// Returns the cycles in which phits were sent.
     fn transmit(
         &mut self,
         base: u64,

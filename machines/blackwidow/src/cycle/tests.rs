@@ -62,7 +62,7 @@ fn run_with(topology: &FoldedClos, config: &Config, link_cycles: u32, partitions
 #[test]
 fn an_idle_router_has_the_papers_latency() {
     let report = run(&yarc(), &config(10_000), 1);
-    // Two links of 20 cycles, 25 stages, and 12 phits behind the head.
+    // Two links of 20 cycles, 25 stages, and 12 phits after the head.
     assert_eq!(report.latency_cycles.min, 2 * 20 + 25 + 12);
     assert!(report.latency_cycles.mean < 78.0, "{report:?}");
     assert_eq!(report.hops_mean, 1.0);

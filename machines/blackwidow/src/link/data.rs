@@ -156,11 +156,11 @@ impl PhitWire {
             return Err(Unusable);
         };
         link.bad_words = 0;
-        let Ok(place) = self.rx.place(&word) else {
+        let Ok(position) = self.rx.position(&word) else {
             link.counters.drop_impossible_position += 1;
             return Err(Unusable);
         };
-        if let FramePosition::At(_) = place {
+        if let FramePosition::At(_) = position {
             match self.tx.check(&word) {
                 Ok(()) => {}
                 Err(BadWord::Ack) => {
@@ -173,6 +173,6 @@ impl PhitWire {
                 }
             }
         }
-        Ok((word, place))
+        Ok((word, position))
     }
 }

@@ -128,13 +128,13 @@ impl<const PORTS: usize> IdealEnds<PORTS> {
         self.ring(port, vc).nth(0)
     }
 
-    /// The phit of `vc` behind the next one, without taking it.
+    /// The phit of `vc` after the next one, without taking it.
     #[inline]
     pub fn second(&self, port: usize, vc: Vc) -> Option<Phit> {
         self.ring(port, vc).nth(1)
     }
 
-    /// The phit `behind` positions behind the next one of `vc`, without taking it.
+    /// The phit `behind` positions after the next one of `vc`, without taking it.
     pub fn nth(&self, port: usize, vc: Vc, behind: usize) -> Option<Phit> {
         self.ring(port, vc).nth(u32::try_from(behind).ok()?)
     }
@@ -285,9 +285,9 @@ mod tests {
         }
         assert_eq!(end.credits(PORT).available(vc), 14);
         assert!(!end.credits(PORT).has_room(vc) && end.credits(PORT).has_room(Vc::Response));
-        let told: Vec<bool> = (0..8).map(|_| end.give(PORT, vc)).collect();
+        let reports: Vec<bool> = (0..8).map(|_| end.give(PORT, vc)).collect();
         assert_eq!(
-            told,
+            reports,
             [false, false, false, false, true, false, false, false]
         );
         assert!(end.credits(PORT).is_ample(vc, 3) && !end.credits(PORT).is_ample(vc, 4));
@@ -317,8 +317,8 @@ mod tests {
     fn refused_flits_are_counted() {
         let mut end = IdealEnds::<8>::default();
         let phits = (0..20).flat_map(|_| packet(Vc::Request, 13));
-        let places = phits.filter(|phit| end.receive(PORT, 1, &[phit.to_bits()]) == [1, 0]);
-        assert_eq!(places.count(), INPUT_PHITS as usize);
+        let accepted = phits.filter(|phit| end.receive(PORT, 1, &[phit.to_bits()]) == [1, 0]);
+        assert_eq!(accepted.count(), INPUT_PHITS as usize);
         assert_eq!(end.refused(), u64::from(260 - INPUT_PHITS));
     }
 

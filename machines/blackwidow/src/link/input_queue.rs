@@ -33,7 +33,7 @@ struct VcRing {
     seen: Option<Front>,
 }
 
-/// The phits that decide the route of the packet at the front: the next one and the one behind.
+/// The phits that decide the route of the packet at the front: the next one and the one after it.
 type Front = [Option<Phit>; 2];
 
 impl VcRing {
@@ -116,8 +116,8 @@ enum Open {
 /// covers, and there is at most one such rest, as only the packet at the front can have begun.
 ///
 /// The [`Lcb`](super::Lcb) writes; the router core or the NIC reads.
-/// [`give_back`](phitwire::link::NodeLink::give_back) sends what [`take_acks`](Self::take_acks)
-/// returns.
+/// [`give_back`](phitwire::link::NodeLink::give_back) sends the credits that
+/// [`take_acks`](Self::take_acks) returns.
 #[derive(Clone, Debug)]
 pub struct InputQueue {
     rings: [VcRing; 2],
@@ -294,13 +294,13 @@ impl InputQueue {
         self.rings[vc.index()].phits.nth(0)
     }
 
-    /// The phit of `vc` behind the next one, without taking it.
+    /// The phit of `vc` after the next one, without taking it.
     #[inline]
     pub fn second(&self, vc: Vc) -> Option<Phit> {
         self.rings[vc.index()].phits.nth(1)
     }
 
-    /// The phit `behind` positions behind the next one of `vc`, without taking it.
+    /// The phit `behind` positions after the next one of `vc`, without taking it.
     pub fn nth(&self, vc: Vc, behind: usize) -> Option<Phit> {
         self.rings[vc.index()]
             .phits
@@ -351,20 +351,20 @@ impl InputQueue {
 
 impl ReceiveBuffer for InputQueue {
     #[inline]
-    fn take_changes(&mut self, mut tell: impl FnMut(usize, Change)) {
+    fn take_changes(&mut self, mut report: impl FnMut(usize, Change)) {
         for (vc, ring) in self.rings.iter_mut().enumerate() {
             if let Some(change) = ring.take_change() {
-                tell(vc, change);
+                report(vc, change);
             }
         }
     }
 
     #[inline]
-    fn take_freed(&mut self, mut tell: impl FnMut(usize, u32)) {
+    fn take_freed(&mut self, mut report: impl FnMut(usize, u32)) {
         for vc in Vc::ALL {
             let acks = self.take_acks(vc);
             if acks > 0 {
-                tell(vc.index(), acks);
+                report(vc.index(), acks);
             }
         }
     }

@@ -107,13 +107,13 @@ impl<P: PhitStorage> PhitRing<P> {
         self.tail
     }
 
-    /// The slot `ahead` phits behind the head, whether or not it is still in the ring.
+    /// The slot `ahead` phits after the head, whether or not it is still in the ring.
     #[inline]
     pub fn at(&self, ahead: u32) -> Phit {
         self.phits.get(self.head.wrapping_add(ahead))
     }
 
-    /// The phit `ahead` phits behind the head, without taking it.
+    /// The phit `ahead` phits after the head, without taking it.
     #[inline]
     pub fn nth(&self, ahead: u32) -> Option<Phit> {
         (self.len() > ahead).then(|| self.at(ahead))

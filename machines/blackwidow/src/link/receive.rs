@@ -154,7 +154,7 @@ impl Receiver {
     /// # Errors
     /// If no correct peer sends a frame that starts there.
     #[inline]
-    pub fn place(&self, word: &ControlWord) -> Result<FramePosition, Impossible> {
+    pub fn position(&self, word: &ControlWord) -> Result<FramePosition, Impossible> {
         let ahead = word.seq.distance_from(self.here.packet);
         let offset = u32::from(word.offset);
         if ahead > self.window || offset >= self.max_packet {
@@ -167,7 +167,8 @@ impl Receiver {
         }
     }
 
-    /// Accepts the phits of a frame of `pass` that starts at `at`, the result of [`Self::place`].
+    /// Accepts the phits of a frame of `pass` that starts at `at`, the result of
+    /// [`Self::position`].
     pub fn data(
         &mut self,
         now: Time,
@@ -426,7 +427,7 @@ impl Receiver {
         }
     }
 
-    /// Tracks since when there has been a gap in what was received or announced.
+    /// Tracks since when a received or announced packet has been missing.
     fn look_for_gap(&mut self, now: Time, before: Position) {
         if self.hint.is_some_and(|hint| hint <= self.here) {
             self.hint = None;

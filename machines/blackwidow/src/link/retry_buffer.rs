@@ -273,7 +273,7 @@ impl RetryBuffer {
         }
         debug_assert!(
             self.acked <= self.sent_once,
-            "only what was sent is acknowledged"
+            "only packets that were sent are acknowledged"
         );
         self.check_order();
         Acknowledged {

@@ -80,8 +80,8 @@ impl Transmitter {
         self.line.set_lanes(terms.lanes);
     }
 
-    /// Ends a session and discards what was not acknowledged: the peer may have received it, so
-    /// resending could deliver it twice. Returns the number of packets.
+    /// Ends a session and discards the unacknowledged packets: the peer may have received them, so
+    /// resending could deliver them twice. Returns the number of packets.
     pub fn stop(&mut self, counters: &mut LinkCounters) -> u64 {
         self.swallowing |= self.buffer.is_open();
         let discarded = self.buffer.discard();
@@ -326,7 +326,7 @@ impl Transmitter {
     pub fn sent(&mut self, count: usize, now: Time, link: &mut Common) {
         let Common { out, counters, .. } = link;
         let sendable = self.sendable(out);
-        debug_assert!(count as u64 <= sendable, "the frame holds what may be sent");
+        debug_assert!(count as u64 <= sendable, "more phits sent than allowed");
         self.line.hand_out(count as u64, sendable);
         let waited = self.buffer.outstanding();
         let (_, again) = self.buffer.advance(count, now);
@@ -335,7 +335,7 @@ impl Transmitter {
         out.sent(waited, now);
     }
 
-    /// Records a sign of life of the peer, which owes acknowledgements only for what it was sent.
+    /// Records that the peer is alive; it owes acknowledgements only for packets already sent.
     #[inline]
     pub fn heard(&self, out: &mut Outgoing) {
         out.heard(self.buffer.awaits());

@@ -120,7 +120,7 @@ impl FatTree {
     /// The counters of the links between routers on path (`v`, `j`), upwards and then downwards,
     /// and their number.
     #[inline]
-    fn places(
+    fn indices(
         &self,
         source: usize,
         destination: usize,
@@ -178,10 +178,10 @@ impl FatTree {
         let mut link_of: Vec<Option<Directed>> = vec![None; self.counters()];
         let mut visit = |source: usize, destination: usize, way| {
             let walk = self.walk(source as u32, destination as u32, way);
-            let (places, count) = self.places(source, destination, way);
+            let (indices, count) = self.indices(source, destination, way);
             assert_eq!(walk.len(), count, "{source} to {destination}");
-            for (link, place) in walk.into_iter().zip(places) {
-                let known = link_of[place].get_or_insert(link);
+            for (link, index) in walk.into_iter().zip(indices) {
+                let known = link_of[index].get_or_insert(link);
                 assert_eq!(*known, link, "two links share a counter");
             }
         };
@@ -264,9 +264,9 @@ impl<'t> TreeCounters<'t> {
             self.received[usize::from(destination)] += 1;
             let bits = draw() as usize;
             let way = (bits % WAYS, bits / WAYS % WAYS);
-            let (places, count) = self.tree.places(source, destination.into(), way);
-            for &place in &places[..count] {
-                self.counts[place] += 1;
+            let (indices, count) = self.tree.indices(source, destination.into(), way);
+            for &index in &indices[..count] {
+                self.counts[index] += 1;
             }
         }
     }

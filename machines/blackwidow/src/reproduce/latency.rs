@@ -64,7 +64,7 @@ const PRINTED: Tolerance = Tolerance::Absolute(0.5);
 const SCATTER: Tolerance = Tolerance::Relative(0.01);
 /// A hundredth of a port's rate: almost no contention.
 const QUIET: u32 = 10_000;
-/// Phits of an average packet behind its head (footnote 3).
+/// Phits of an average packet after its head (footnote 3).
 const BEHIND_HEAD: f64 = 12.0;
 /// Number of ports of a torus router: two in each dimension, and the processor's.
 const TORUS_PORTS: f64 = 7.0;
@@ -430,9 +430,9 @@ mod tests {
     fn another_torus_is_outside() {
         let mut asked = short();
         asked.torus[0] = [4, 4, 36];
-        let told = outside(&asked);
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].starts_with("torus 4x4x36"), "{told:?}");
+        let labels = outside(&asked);
+        assert_eq!(labels.len(), 1, "{labels:?}");
+        assert!(labels[0].starts_with("torus 4x4x36"), "{labels:?}");
     }
 
     /// The estimate needs 20 ns per router: with the chip's 31.25 ns every column is outside its

@@ -201,8 +201,8 @@ impl Subswitch {
             input.sending = output as u8;
         }
         input.left -= 1;
-        let (place, _) = input.row.write(cycle);
-        input.ring[place] = Phit {
+        let (slot, _) = input.row.write(cycle);
+        input.ring[slot] = Phit {
             output: input.sending,
             last: input.left == 0,
         };

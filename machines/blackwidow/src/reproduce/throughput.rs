@@ -169,8 +169,8 @@ mod tests {
             // Mixed lengths cost the chip's 8x8 subswitch one percentage point, which is the
             // tolerance.
             let is_mixed = wrong.traffic.shortest != wrong.traffic.longest;
-            let mut told = rows.iter().filter(|row| !is_mixed || row.label != "8x8");
-            assert!(told.all(|row| !row.within()), "{wrong:?}: {rows:?}");
+            let mut affected = rows.iter().filter(|row| !is_mixed || row.label != "8x8");
+            assert!(affected.all(|row| !row.within()), "{wrong:?}: {rows:?}");
         }
     }
 

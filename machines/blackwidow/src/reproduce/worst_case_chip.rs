@@ -16,7 +16,7 @@ const ROW: usize = 3;
 const COLUMN: usize = 5;
 /// Number of tiles of a row or column, which is the largest degree.
 pub(super) const TILES: usize = 8;
-/// Minimum fill of an input queue in phits: more than the stages behind it take between refills.
+/// Minimum fill of an input queue in phits: more than the later stages take between refills.
 const QUEUE_PHITS: usize = 64;
 
 /// Links that always have input and accept all output.

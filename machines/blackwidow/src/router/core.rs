@@ -35,9 +35,9 @@ use phitwire::trace::Watch;
 pub trait Ports {
     /// The phit at the front of an input queue.
     fn front(&self, port: usize, vc: usize) -> Option<Phit>;
-    /// The phit behind the front, with the hash bits that routing may need.
+    /// The phit after the front, with the hash bits that routing may need.
     fn second(&self, port: usize, vc: usize) -> Option<Phit>;
-    /// The phit `behind` positions behind the front, only for inspection.
+    /// The phit `behind` positions after the front, only for inspection.
     fn nth(&self, port: usize, vc: usize, behind: usize) -> Option<Phit> {
         match behind {
             0 => self.front(port, vc),

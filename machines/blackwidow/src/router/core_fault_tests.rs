@@ -42,7 +42,7 @@ fn violations_are_swallowed_counted_and_reported() {
     assert_eq!(core.counters().virtual_router_violations, 1);
 }
 
-/// Packets cut anywhere, even right behind the head, pass every stage and leave no state behind.
+/// Packets cut anywhere, even right after the head, pass every stage and leave no state behind.
 #[test]
 fn short_poisoned_packets_pass_every_stage() {
     for length in 1..=18 {
@@ -232,7 +232,7 @@ fn progress_restarts_the_countdown() {
 
 /// Random events: complete, cut, headless and endless packets, maintenance packets, withdrawn
 /// packets, links that block and fail, forward-progress timeouts, register changes. The core must
-/// come to rest empty, and every port must still work.
+/// drain completely, and every port must still work.
 #[test]
 fn chaos_leaves_nothing_behind_and_nothing_broken() {
     for seed in 0..60 {

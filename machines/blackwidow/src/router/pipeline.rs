@@ -28,8 +28,8 @@ pub const ZERO_LOAD_CYCLES: u64 = 25;
 /// Length of a cycle in picoseconds: 800 MHz (BlackWidow sec. 6).
 pub const CYCLE_PS: u64 = 1_250;
 
-/// Cycles from a phit's arrival in the input queue to the row-bus grant (8 stages, plus the 4
-/// behind the output multiplexer).
+/// Cycles from a phit's arrival in the input queue to the row-bus grant (8 stages, plus the 4 after
+/// the output multiplexer).
 pub const INPUT_CYCLES: u64 = 12;
 /// Cycles from the row-bus grant to the subswitch grant.
 pub const ROW_CYCLES: u64 = 6;

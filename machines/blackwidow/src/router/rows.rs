@@ -159,9 +159,9 @@ impl Core {
             return;
         }
         let vc = &mut self.rows.subswitches[id.subswitch()].vcs[id.vc()];
-        let places = 0xff << (8 * id.row());
-        vc.open |= places;
-        if vc.requests & places != 0 {
+        let mask = 0xff << (8 * id.row());
+        vc.open |= mask;
+        if vc.requests & mask != 0 {
             self.rows.active |= 1 << id.subswitch();
         }
     }

@@ -255,9 +255,9 @@ mod tests {
         let words: Vec<&str> = said.split(' ').collect();
         for pair in words.chunks(2) {
             let option = OPTIONS.iter().find(|option| option.name == pair[0]);
-            let told = format!("[default: {}]", pair[1]);
+            let default = format!("[default: {}]", pair[1]);
             assert!(
-                option.is_some_and(|option| option.help.ends_with(&told)),
+                option.is_some_and(|option| option.help.ends_with(&default)),
                 "{pair:?}"
             );
         }

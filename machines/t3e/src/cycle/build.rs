@@ -11,7 +11,7 @@ use phitwire::sim::direct::Grid;
 use phitwire::sim::direct::build::{self, DirectLinks, Windows};
 use phitwire::sim::direct::config::{Config, ConfigError};
 use phitwire::sim::direct::encoded::build as encoded;
-use phitwire::sim::direct::encoded::network::places;
+use phitwire::sim::direct::encoded::network::placement;
 use phitwire::sim::direct::model::{CycleModel as _, Partitioned, PortUse};
 use phitwire::sim::direct::pattern::{Destinations, Population};
 use phitwire::sim::direct::placement::{Placement, kinds};
@@ -88,12 +88,12 @@ pub(super) fn direct(
         return Err(ConfigError::Refused(why.to_owned()));
     }
     let of = SimulatedTorus::new(topology, options);
-    let places = places(&of.0, partitions)?;
+    let placement = placement(&of.0, partitions)?;
     let shared = shared(&of.0, (config, options))?;
     let registers = of.0.registers().map_err(|_| ConfigError::Topology)?;
     let made = (
         registers.into_iter().map(DirectRouter::new).collect(),
-        terminals(&of.0, &places, (config.seed, 0), &shared),
+        terminals(&of.0, &placement, (config.seed, 0), &shared),
     );
     let (window, longest) = (LINK_CYCLES as u32, PROCESSOR_CYCLES as u32);
     let windows = Windows {
@@ -102,7 +102,7 @@ pub(super) fn direct(
         round: 1,
     };
     Ok(Partitioned {
-        parts: build::direct(&of.0, &places, &of, made, &shared, windows)?,
+        parts: build::direct(&of.0, &placement, &of, made, &shared, windows)?,
         kinds: of.kinds(),
         stride: window,
         longest,
@@ -119,13 +119,13 @@ pub(super) fn encoded(
 ) -> Result<Partitioned<EncodedPart<T3e>>, ConfigError> {
     config.validate(T3e::MAX_MESSAGE_BYTES)?;
     let of = SimulatedTorus::new(topology, options);
-    let places = places(&of.0, partitions)?;
+    let placement = placement(&of.0, partitions)?;
     let shared = shared(&of.0, (config, options))?;
-    let terminals = terminals(&of.0, &places, (config.seed, HELD_BACK), &shared);
+    let terminals = terminals(&of.0, &placement, (config.seed, HELD_BACK), &shared);
     let (how, traffic) = ((config.seed, netem), (shared, terminals));
     let window = LINK_CYCLES as u32;
     Ok(Partitioned {
-        parts: encoded::encoded(&of.0, &places, &of, how, traffic, (options, window))?,
+        parts: encoded::encoded(&of.0, &placement, &of, how, traffic, (options, window))?,
         kinds: of.kinds(),
         stride: window,
         longest: PROCESSOR_CYCLES as u32,
@@ -182,7 +182,7 @@ fn participants(topology: &Torus) -> Vec<u32> {
 fn grid(topology: &Torus, numbers: &[u32]) -> Grid {
     let shape = topology.shape();
     let nodes = topology.destinations();
-    let at = |&number: &u32| shape.place(nodes[number as usize]).0.map(u16::from);
+    let at = |&number: &u32| shape.coordinates(nodes[number as usize]).0.map(u16::from);
     let planes = shape.partial().iter().map(|block| u16::from(block[2]));
     let mut size = shape.size().map(u16::from);
     size[2] += planes.sum::<u16>();
@@ -190,36 +190,36 @@ fn grid(topology: &Torus, numbers: &[u32]) -> Grid {
 }
 
 /// The index among the participants of the processor at a node, if it is one.
-pub(super) fn place(topology: &Torus, node: u32) -> Option<u64> {
+pub(super) fn index(topology: &Torus, node: u32) -> Option<u64> {
     let number = topology.processor(node)?;
     let mut numbers = participants(topology).into_iter();
-    let place = numbers.position(|other| other == u32::from(number))?;
-    Some(place as u64)
+    let index = numbers.position(|other| other == u32::from(number))?;
+    Some(index as u64)
 }
 
 /// The terminals of every partition; their sources begin in cycle `begin`. Nodes without a
 /// participating processor are silent.
 fn terminals(
     topology: &Torus,
-    places: &Placement,
+    placement: &Placement,
     (seed, begin): (u64, u64),
     shared: &Shared,
 ) -> Vec<Vec<Terminal>> {
     let mut by_node = vec![None; topology.shape().nodes() as usize];
-    for (place, &number) in shared.format.numbers.iter().enumerate() {
-        by_node[topology.destinations()[usize::from(number)] as usize] = Some(place);
+    for (index, &number) in shared.format.numbers.iter().enumerate() {
+        by_node[topology.destinations()[usize::from(number)] as usize] = Some(index);
     }
     let ordered = !topology.is_adaptive();
-    places.terminals(|node| match by_node[node] {
-        Some(place) => {
-            let source = shared.source(seed, place as u64, begin);
-            let own = shared.format.numbers[place];
-            Terminal::new((place as u64, own), source, ordered)
+    placement.terminals(|node| match by_node[node] {
+        Some(index) => {
+            let source = shared.source(seed, index as u64, begin);
+            let own = shared.format.numbers[index];
+            Terminal::new((index as u64, own), source, ordered)
         }
         None => {
-            let place = (by_node.len() + node) as u64;
-            let source = Source::new(seed, place, true, &shared.births);
-            Terminal::new((place, u16::MAX), source, ordered)
+            let index = (by_node.len() + node) as u64;
+            let source = Source::new(seed, index, true, &shared.births);
+            Terminal::new((index, u16::MAX), source, ordered)
         }
     })
 }

@@ -6,7 +6,7 @@ use prefetch_index::prefetch_index;
 
 use super::T3e;
 use super::credits::{CYCLE_BITS, CYCLES, Returned};
-use super::terminal::places;
+use super::terminal::slots;
 use crate::link::{Depths, IdealEnd};
 use crate::router::{Crossbar, CrossbarCounters, FlitPorts, PORTS, PROCESSOR, RouterRegisters};
 use phitwire::device::pipeline::Stage;
@@ -85,8 +85,8 @@ impl DirectRouter {
             flits |= arrivals.phits << (PORT_CYCLES * port);
         }
         if self.crossbar.watch().is_some() {
-            for place in bits(flits) {
-                let (port, cycle) = (place / PORT_CYCLES, place % PORT_CYCLES);
+            for bit in bits(flits) {
+                let (port, cycle) = (bit / PORT_CYCLES, bit % PORT_CYCLES);
                 let flit = exchange.read.phits[(first + port) * size + cycle];
                 if let FlitKind::Data(vc) = flit.control.kind() {
                     let cycle = base + cycle as u64;
@@ -94,8 +94,8 @@ impl DirectRouter {
                 }
             }
         }
-        for place in bits(flits) {
-            let (port, cycle) = (place / PORT_CYCLES, place % PORT_CYCLES);
+        for bit in bits(flits) {
+            let (port, cycle) = (bit / PORT_CYCLES, bit % PORT_CYCLES);
             let flit = exchange.read.phits[(first + port) * size + cycle];
             if let FlitKind::Data(vc) = flit.control.kind() {
                 if port == PROCESSOR && flit.control.is_head() {
@@ -271,7 +271,7 @@ impl model::DirectRouter<T3e> for DirectRouter {
             _ => Depths::PAPER,
         };
         let mut account = PortAccount {
-            places: Some(places(depths)),
+            slots: Some(slots(depths)),
             ..PortAccount::default()
         };
         for (vc, owed) in end.owed().into_iter().enumerate() {

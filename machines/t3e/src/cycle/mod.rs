@@ -90,7 +90,7 @@ impl CycleModel for T3e {
     }
 
     fn terminal(topology: &Torus, nic: u32, _: u8) -> Option<u64> {
-        build::place(topology, nic)
+        build::index(topology, nic)
     }
 
     fn build_encoded(

@@ -71,9 +71,9 @@ const SLOT_BITS: u32 = Name::ID_BITS;
 impl Terminal {
     /// The terminal at a position, of the processor with the given number. If `ordered`, requests
     /// arrive there in order.
-    pub(super) fn new((place, processor): (u64, u16), source: Source, ordered: bool) -> Self {
+    pub(super) fn new((index, processor): (u64, u16), source: Source, ordered: bool) -> Self {
         Self {
-            common: Common::new(place, source),
+            common: Common::new(index, source),
             processor,
             credits: Credits::new(Depths::PROCESSOR.all()),
             assembly: Assembly::default(),
@@ -109,15 +109,15 @@ impl Terminal {
             ..
         } = got;
         if command.is_response() {
-            let place = message.name as usize & ((1 << SLOT_BITS) - 1);
+            let slot = message.name as usize & ((1 << SLOT_BITS) - 1);
             let born = self
                 .births
-                .get_mut(place)
+                .get_mut(slot)
                 .map(|at| core::mem::replace(at, NEVER));
             message.birth = born.unwrap_or(NEVER);
             if message.birth != NEVER {
                 self.waiting -= 1;
-                self.free.push(place as u32);
+                self.free.push(slot as u32);
             }
         } else if let Some(seen) = &mut self.last_seen {
             // Births are unique, because a source generates at most one request per cycle.
@@ -158,12 +158,12 @@ impl Terminal {
             return sequence & ((1 << Name::BITS) - 1);
         }
         self.waiting += 1;
-        let place = self.free.pop().unwrap_or_else(|| {
+        let slot = self.free.pop().unwrap_or_else(|| {
             self.births.push(NEVER);
             self.births.len() as u32 - 1
         });
-        self.births[place as usize] = birth;
-        place | (sequence & ((1 << (Name::BITS - SLOT_BITS)) - 1)) << SLOT_BITS
+        self.births[slot as usize] = birth;
+        slot | (sequence & ((1 << (Name::BITS - SLOT_BITS)) - 1)) << SLOT_BITS
     }
 
     /// Chooses the next packet to hold the wires when the current one cannot proceed. As at an
@@ -206,7 +206,7 @@ impl Terminal {
         shared: &mut Shared,
     ) -> u64 {
         let mut sent = 0;
-        for (cycle, place) in flits.iter_mut().enumerate() {
+        for (cycle, flit) in flits.iter_mut().enumerate() {
             if let Some(vc) = credits.get(cycle) {
                 self.credits.give(vc);
             }
@@ -221,7 +221,7 @@ impl Terminal {
                 continue;
             }
             let at = usize::from(*done);
-            *place = Flit::data(packet.flits()[at], channel, at == 0);
+            *flit = Flit::data(packet.flits()[at], channel, at == 0);
             self.credits.take(channel);
             sent |= 1 << cycle;
             *done += 1;
@@ -293,7 +293,7 @@ impl model::Terminal<T3e> for Terminal {
 
     fn account(&self) -> PortAccount {
         let mut account = PortAccount {
-            places: Some(places(Depths::PROCESSOR)),
+            slots: Some(slots(Depths::PROCESSOR)),
             ..PortAccount::default()
         };
         account.credits[..VCS].copy_from_slice(&self.credits.all());
@@ -369,8 +369,8 @@ impl Terminal {
 }
 
 /// The depths of a link in the checkers' format.
-pub(super) fn places(depths: Depths) -> [u32; MAX_VCS] {
-    let mut places = [0; MAX_VCS];
-    places[..VCS].copy_from_slice(&depths.all());
-    places
+pub(super) fn slots(depths: Depths) -> [u32; MAX_VCS] {
+    let mut slots = [0; MAX_VCS];
+    slots[..VCS].copy_from_slice(&depths.all());
+    slots
 }

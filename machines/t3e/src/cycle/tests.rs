@@ -544,13 +544,13 @@ mod canaries {
             let size = part.exchange.window;
             let first = part.exchange.terminal_slot(0) as usize;
             let slots = first..part.exchange.read.arrivals.len();
-            let place = slots.into_iter().find_map(|slot| {
+            let index = slots.into_iter().find_map(|slot| {
                 let cycles = part.exchange.read.arrivals[slot].phits;
-                let place = slot * size + 63 - cycles.leading_zeros() as usize;
-                let is_body = cycles != 0 && !part.exchange.read.phits[place].control.is_head();
-                is_body.then_some(place)
+                let index = slot * size + 63 - cycles.leading_zeros() as usize;
+                let is_body = cycles != 0 && !part.exchange.read.phits[index].control.is_head();
+                is_body.then_some(index)
             });
-            part.exchange.read.phits[place.expect("a flit is under way")].word ^= 1 << 3;
+            part.exchange.read.phits[index.expect("a flit is under way")].word ^= 1 << 3;
         });
         let damaged = |v: &Violation| matches!(v, Violation::Damaged(1));
         assert!(has(&violations, damaged), "{violations:?}");

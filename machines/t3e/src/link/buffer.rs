@@ -125,16 +125,16 @@ impl FlitBuffer {
         let end = u64::from(self.queues.end(vc)) + (1 << 16);
         let count = coming.check.words().into();
         let mut words = [0; MAX_PACKET_FLITS];
-        let places = end - count as u64..end;
-        for (place, word) in places.clone().zip(&mut words) {
-            *word = ring.get(place);
+        let positions = end - count as u64..end;
+        for (position, word) in positions.clone().zip(&mut words) {
+            *word = ring.get(position);
         }
         match DataCheck::repair(&mut words[..count], coming.carried) {
             Repair::Hopeless => self.counters.rx_hopeless_packets += 1,
             _ => self.counters.rx_corrected_packets += 1,
         }
-        for (place, word) in places.zip(words) {
-            *ring.get_mut(place) = word;
+        for (position, word) in positions.zip(words) {
+            *ring.get_mut(position) = word;
         }
     }
 

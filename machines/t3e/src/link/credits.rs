@@ -68,9 +68,9 @@ fn counts_of(word: u64) -> [u32; VCS] {
 pub struct Credits([u16; VCS]);
 
 impl Credits {
-    pub fn new(places: [u32; VCS]) -> Self {
-        debug_assert!(places.iter().all(|&places| places <= MAX_COUNT));
-        Self(places.map(|places| places as u16))
+    pub fn new(slots: [u32; VCS]) -> Self {
+        debug_assert!(slots.iter().all(|&slots| slots <= MAX_COUNT));
+        Self(slots.map(|slots| slots as u16))
     }
 
     #[inline]
@@ -110,12 +110,12 @@ impl Credits {
         self.0[vc] += 1;
     }
 
-    /// Returns credits received from the wire. Returns false, and adds none, if they exceed what a
-    /// grant can give.
+    /// Returns credits received from the wire. Returns false, and adds none, if they exceed the
+    /// largest grant.
     #[inline]
     #[must_use]
-    pub fn give_many(&mut self, vc: usize, places: u32) -> bool {
-        let left = self.left(vc) + places;
+    pub fn give_many(&mut self, vc: usize, slots: u32) -> bool {
+        let left = self.left(vc) + slots;
         let is_possible = left <= MAX_COUNT;
         if is_possible {
             self.0[vc] = left as u16;
@@ -127,7 +127,7 @@ impl Credits {
 /// Freed slots whose credits have not been returned yet. Each flit returns one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Owed {
-    places: [u32; VCS],
+    slots: [u32; VCS],
     /// Channels with owed slots, one bit each.
     channels: u8,
     /// The channel next in turn.
@@ -136,17 +136,17 @@ pub struct Owed {
 
 impl Owed {
     pub const NONE: Self = Self {
-        places: [0; VCS],
+        slots: [0; VCS],
         channels: 0,
         turn: 0,
     };
 
     /// Adds freed slots of a channel.
     #[inline]
-    pub fn add(&mut self, vc: usize, places: u32) {
-        self.places[vc] += places;
-        self.channels |= u8::from(places > 0) << vc;
-        debug_assert_eq!(self.channels >> vc & 1 != 0, self.places[vc] > 0);
+    pub fn add(&mut self, vc: usize, slots: u32) {
+        self.slots[vc] += slots;
+        self.channels |= u8::from(slots > 0) << vc;
+        debug_assert_eq!(self.channels >> vc & 1 != 0, self.slots[vc] > 0);
     }
 
     #[inline]
@@ -156,7 +156,7 @@ impl Owed {
 
     #[inline]
     pub const fn of(&self, vc: usize) -> u32 {
-        self.places[vc]
+        self.slots[vc]
     }
 
     /// The channel of the credit in the next flit, round robin.
@@ -168,22 +168,22 @@ impl Owed {
         let after = self.channels & (u8::MAX << self.turn);
         let from = if after != 0 { after } else { self.channels };
         let vc = from.trailing_zeros() as usize;
-        debug_assert!(self.places[vc] > 0, "a marked channel is owed slots");
-        self.places[vc] -= 1;
-        self.channels &= !(u8::from(self.places[vc] == 0) << vc);
+        debug_assert!(self.slots[vc] > 0, "a marked channel is owed slots");
+        self.slots[vc] -= 1;
+        self.channels &= !(u8::from(self.slots[vc] == 0) << vc);
         self.turn = vc as u8 + 1;
         Some(vc)
     }
 
     /// Takes owed slots of all channels, as many of each as fit into a word.
     pub fn take_all_credits(&mut self) -> [u32; VCS] {
-        let told = self.places.map(|places| places.min(MAX_COUNT));
+        let credits = self.slots.map(|slots| slots.min(MAX_COUNT));
         self.channels = 0;
-        for (vc, told) in told.iter().enumerate() {
-            self.places[vc] -= told;
-            self.channels |= u8::from(self.places[vc] > 0) << vc;
+        for (vc, credits) in credits.iter().enumerate() {
+            self.slots[vc] -= credits;
+            self.channels |= u8::from(self.slots[vc] > 0) << vc;
         }
-        told
+        credits
     }
 }
 
@@ -198,9 +198,9 @@ mod tests {
         owed.add(4, 2);
         owed.add(0, 1);
         owed.add(2, 0);
-        let told: Vec<_> = core::iter::from_fn(|| owed.next_credit()).collect();
-        assert_eq!(told, [0, 4, 4]);
-        assert_eq!(owed.places, [0; VCS]);
+        let credits: Vec<_> = core::iter::from_fn(|| owed.next_credit()).collect();
+        assert_eq!(credits, [0, 4, 4]);
+        assert_eq!(owed.slots, [0; VCS]);
         assert!(!owed.any());
     }
 
@@ -209,9 +209,9 @@ mod tests {
         let mut owed = Owed::NONE;
         owed.add(1, MAX_COUNT + 3);
         owed.add(4, 7);
-        let told = owed.take_all_credits();
-        assert_eq!(told, [0, MAX_COUNT, 0, 0, 7]);
-        let word = IdleWord::Credits(told);
+        let credits = owed.take_all_credits();
+        assert_eq!(credits, [0, MAX_COUNT, 0, 0, 7]);
+        let word = IdleWord::Credits(credits);
         assert_eq!(IdleWord::parse(word.emit()), Some(word));
         assert_eq!(owed.take_all_credits(), [0, 3, 0, 0, 0]);
         assert!(!owed.any());

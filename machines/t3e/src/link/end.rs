@@ -52,7 +52,7 @@ pub struct FlitEnd {
     credits: Credits,
     owed: Owed,
     /// When to return credits even if there is no other traffic.
-    tell: Time,
+    return_at: Time,
     /// Packets that may wait for flits that do not exist.
     suspect_packets: SuspectPackets,
     out: VecDeque<Flit>,
@@ -176,7 +176,7 @@ impl FlitEnd {
         self.granted = false;
         self.credits = Credits::default();
         self.owed = Owed::NONE;
-        self.tell = Time::NEVER;
+        self.return_at = Time::NEVER;
         self.suspect_packets = SuspectPackets::NONE;
         self.input.cut_off();
         // Drop slots freed earlier: they are part of the new grant.
@@ -231,33 +231,36 @@ impl FlitEnd {
         match IdleWord::parse(word) {
             Some(IdleWord::Nothing) => {}
             Some(IdleWord::Credits(counts)) => {
-                for (vc, places) in counts.into_iter().enumerate() {
-                    self.take_credits(vc, places);
+                for (vc, slots) in counts.into_iter().enumerate() {
+                    self.take_credits(vc, slots);
                 }
             }
-            Some(IdleWord::Grant(places)) => self.take_grant(places),
+            Some(IdleWord::Grant(slots)) => self.take_grant(slots),
             None => self.counters.rx_bad_idle_words += 1,
         }
     }
 
-    /// Takes the peer's credits; rejects those before its grant or beyond what a grant allows.
+    /// Takes the peer's credits; rejects those before its grant or in excess of the largest grant.
     #[inline]
-    fn take_credits(&mut self, vc: usize, places: u32) {
-        if !self.granted || !self.credits.give_many(vc, places) {
-            self.counters.rx_impossible_credits += u64::from(places);
+    fn take_credits(&mut self, vc: usize, slots: u32) {
+        if !self.granted || !self.credits.give_many(vc, slots) {
+            self.counters.rx_impossible_credits += u64::from(slots);
         }
     }
 
-    fn take_grant(&mut self, places: [u32; VCS]) {
+    fn take_grant(&mut self, slots: [u32; VCS]) {
         // Ignore a second grant in a session: it would forge credits.
         if !core::mem::replace(&mut self.granted, true) {
-            self.credits = Credits::new(places);
+            self.credits = Credits::new(slots);
         }
     }
 
     /// Whether there are flits for the carrier.
     fn has_flits(&self, now: Time) -> bool {
-        !self.out.is_empty() || !self.urgent.is_empty() || self.grant.is_some() || self.tell <= now
+        !self.out.is_empty()
+            || !self.urgent.is_empty()
+            || self.grant.is_some()
+            || self.return_at <= now
     }
 
     /// Passes bursts to the carrier while it has room.
@@ -269,7 +272,7 @@ impl FlitEnd {
                 false => Burst::of(|| self.next_flit()),
             };
             if !self.owed.any() {
-                self.tell = Time::NEVER;
+                self.return_at = Time::NEVER;
             }
             self.carrier.push(BurstPacket(burst));
         }
@@ -319,9 +322,9 @@ impl FlitEnd {
         flit
     }
 
-    /// Owes the peer `places` credits of `vc`; returns them soon if it may lack credits.
-    fn owe(&mut self, vc: usize, places: u32) {
-        self.owed.add(vc, places);
+    /// Owes the peer `slots` credits of `vc`; returns them soon if it may lack credits.
+    fn owe(&mut self, vc: usize, slots: u32) {
+        self.owed.add(vc, slots);
         let profile = &self.carrier.common().profile;
         let now = self.carrier.common().now;
         // In emulated time return them at once: the chip's links do so with the next flit.
@@ -331,7 +334,7 @@ impl FlitEnd {
         } else {
             profile.ack_delay
         };
-        self.tell = self.tell.min(now + delay);
+        self.return_at = self.return_at.min(now + delay);
     }
 }
 
@@ -377,7 +380,7 @@ impl NodeLink for FlitEnd {
             grant: None,
             credits: Credits::default(),
             owed: Owed::NONE,
-            tell: Time::NEVER,
+            return_at: Time::NEVER,
             suspect_packets: SuspectPackets::NONE,
             out: VecDeque::new(),
             urgent: VecDeque::new(),
@@ -429,7 +432,7 @@ impl NodeLink for FlitEnd {
         // If the carrier has no room, a frame must arrive before credits can be returned.
         match self.carrier.room(0) {
             0 => timers,
-            _ => timers.min(self.tell),
+            _ => timers.min(self.return_at),
         }
     }
 

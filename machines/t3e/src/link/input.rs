@@ -103,21 +103,21 @@ impl FlitInput {
 }
 
 impl ReceiveBuffer for FlitInput {
-    fn take_changes(&mut self, mut tell: impl FnMut(usize, Change)) {
+    fn take_changes(&mut self, mut report: impl FnMut(usize, Change)) {
         for (vc, arrived) in self.arrived.iter_mut().enumerate() {
             if *arrived > 0 {
-                tell(vc, Change::Arrived(core::mem::take(arrived)));
+                report(vc, Change::Arrived(core::mem::take(arrived)));
             }
         }
         if !self.urgent.is_empty() {
-            tell(URGENT, Change::Arrived(self.urgent.len() as u32));
+            report(URGENT, Change::Arrived(self.urgent.len() as u32));
         }
     }
 
-    fn take_freed(&mut self, mut tell: impl FnMut(usize, u32)) {
+    fn take_freed(&mut self, mut report: impl FnMut(usize, u32)) {
         for (vc, freed) in self.freed.iter_mut().enumerate() {
             if *freed > 0 {
-                tell(vc, core::mem::take(freed));
+                report(vc, core::mem::take(freed));
             }
         }
     }

@@ -27,8 +27,8 @@ impl LaneErrors {
     /// Flips each bit of `lane` with probability `per_bit` from now on. Returns false if the lane
     /// does not exist.
     pub fn set(&mut self, lane: u8, per_bit: Probability) -> bool {
-        let place = self.per_bit.get_mut(usize::from(lane));
-        place.map(|place| *place = per_bit).is_some()
+        let noise = self.per_bit.get_mut(usize::from(lane));
+        noise.map(|noise| *noise = per_bit).is_some()
     }
 
     pub fn any(&self) -> bool {

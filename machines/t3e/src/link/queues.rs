@@ -10,7 +10,7 @@ use phitwire::kit::ring::Ring;
 pub(super) trait Words {
     fn get(&self, vc: usize, at: u16) -> u64;
     fn get_mut(&mut self, vc: usize, at: u16) -> &mut u64;
-    /// Makes room for one more word behind the `len` words that begin at `first`.
+    /// Makes room for one more word after the `len` words that begin at `first`.
     fn make_room(&mut self, vc: usize, first: u16, len: u16);
 }
 
@@ -99,7 +99,7 @@ pub(super) struct Queues {
     /// Number of flits.
     len: [u16; VCS],
     /// Capacity in flits.
-    places: [u16; VCS],
+    slots: [u16; VCS],
 }
 
 const _: () = assert!(size_of::<Queues>() <= 32);
@@ -109,7 +109,7 @@ impl Queues {
         Self {
             first: [0; VCS],
             len: [0; VCS],
-            places: depths.all().map(|places| places as u16),
+            slots: depths.all().map(|slots| slots as u16),
         }
     }
 
@@ -123,7 +123,7 @@ impl Queues {
     /// Whether there is a free slot, with `more` slots beyond the capacity.
     #[inline]
     pub fn has_slot(&self, vc: usize, more: u16) -> bool {
-        self.len[vc] < self.places[vc] + more
+        self.len[vc] < self.slots[vc] + more
     }
 
     #[inline]
@@ -187,12 +187,12 @@ impl Queues {
     }
 
     pub fn free(&self, vc: usize) -> u16 {
-        self.places[vc].saturating_sub(self.len[vc])
+        self.slots[vc].saturating_sub(self.len[vc])
     }
 
     /// Flits of a channel beyond its capacity.
     pub fn excess(&self, vc: usize) -> u16 {
-        self.len[vc].saturating_sub(self.places[vc])
+        self.len[vc].saturating_sub(self.slots[vc])
     }
 }
 

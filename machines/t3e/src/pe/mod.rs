@@ -235,10 +235,10 @@ impl Device for Pe {
 
     fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
         self.nic.for_each_counter(&mut *visit);
-        let mut tell = |name: &str, value| visit(&format!("barrier.{name}"), value);
-        self.shell.counters().for_each(&mut tell);
-        tell("corrected", self.corrected);
-        tell("damaged", self.damaged);
+        let mut report = |name: &str, value| visit(&format!("barrier.{name}"), value);
+        self.shell.counters().for_each(&mut report);
+        report("corrected", self.corrected);
+        report("damaged", self.damaged);
     }
 
     fn account(&self) -> NodeAccount {

@@ -64,8 +64,8 @@ impl Runs {
                 continue;
             };
             run.advance(now, shell);
-            if let Some(place) = nic.registers_mut().get_mut(unit) {
-                *place = run.word();
+            if let Some(register) = nic.registers_mut().get_mut(unit) {
+                *register = run.word();
             }
             if let Some(check) = run.check() {
                 let address = REGISTERS + unit as u64 * WORD;

@@ -42,7 +42,7 @@ fn lost(seed: u64, draws: usize) -> Result<[Lost; 5], String> {
 /// Breaks links at random and counts pairs without routes.
 ///
 /// # Errors
-/// If the torus does not exist.
+/// If the torus cannot be built.
 pub fn table(seed: u64, draws: usize) -> Result<Table, String> {
     Ok(table_of(&lost(seed, draws)?, draws))
 }

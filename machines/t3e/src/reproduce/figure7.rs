@@ -239,20 +239,20 @@ mod tests {
             differing: 0,
         };
         let sizes = [SIZES[3], SIZES[6]];
-        let told = |spoil: fn(&mut [Seen; 2])| {
+        let outside_after = |spoil: fn(&mut [Seen; 2])| {
             let mut seen = [whole, sampled];
             spoil(&mut seen);
             outside(&table_of(&sizes, &seen, PAIRS))
         };
-        assert_eq!(told(|_| {}), (0, 5));
-        assert_eq!(told(|seen| seen[0].average += 0.06), (1, 5));
-        assert_eq!(told(|seen| seen[0].average -= 0.06), (1, 5));
-        assert_eq!(told(|seen| seen[1].average *= 1.0049).0, 0);
-        assert_eq!(told(|seen| seen[1].average *= 1.0051).0, 1);
-        assert_eq!(told(|seen| seen[0].maximum += 1).0, 1);
-        assert_eq!(told(|seen| seen[1].maximum -= 1).0, 1);
-        assert_eq!(told(|seen| seen[1].differing = 1).0, 1);
-        assert_eq!(told(|seen| seen[0].average = f64::NAN).0, 1);
+        assert_eq!(outside_after(|_| {}), (0, 5));
+        assert_eq!(outside_after(|seen| seen[0].average += 0.06), (1, 5));
+        assert_eq!(outside_after(|seen| seen[0].average -= 0.06), (1, 5));
+        assert_eq!(outside_after(|seen| seen[1].average *= 1.0049).0, 0);
+        assert_eq!(outside_after(|seen| seen[1].average *= 1.0051).0, 1);
+        assert_eq!(outside_after(|seen| seen[0].maximum += 1).0, 1);
+        assert_eq!(outside_after(|seen| seen[1].maximum -= 1).0, 1);
+        assert_eq!(outside_after(|seen| seen[1].differing = 1).0, 1);
+        assert_eq!(outside_after(|seen| seen[0].average = f64::NAN).0, 1);
     }
 
     #[test]

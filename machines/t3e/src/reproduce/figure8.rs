@@ -93,7 +93,7 @@ fn bisection_gb_per_s(shape: &Shape) -> f64 {
     let longest = shape.size().into_iter().max().unwrap_or(0);
     let dimension = (0..3).rfind(|&at| shape.size()[at] == longest);
     let dimension = dimension.unwrap_or(0);
-    let is_low = |node| shape.place(node).0[dimension] < longest / 2;
+    let is_low = |node| shape.coordinates(node).0[dimension] < longest / 2;
     let crosses = |&(from, direction, to): &(u32, Direction, u32)| {
         direction.dimension() == dimension && is_low(from) != is_low(to)
     };
@@ -309,8 +309,8 @@ mod tests {
         assert_eq!(outside(&SIZES[3..4], &[seen]), [""; 0]);
         let torus = torus("4x4x4").unwrap();
         seen.first_mb_per_s = carried(&torus, Load::FULL, run, 1).unwrap();
-        let told = outside(&SIZES[3..4], &[seen]);
-        assert_eq!(told, ["64 PEs, 4x4x4: accepted at half the bound"]);
+        let labels = outside(&SIZES[3..4], &[seen]);
+        assert_eq!(labels, ["64 PEs, 4x4x4: accepted at half the bound"]);
     }
 
     /// Networks whose links do not fit their size: a middle cable is missing, or half of the
@@ -325,8 +325,8 @@ mod tests {
             ["64 PEs, 4x4x4: 2 x bisection / N"]
         );
         let half = self::seen("4x4x2", SHORT, 1).unwrap();
-        let told = outside(&SIZES[3..4], &[half]);
-        assert_eq!(told, ["32 PEs, 4x4x4: port"], "both have 1,200 MB/s");
+        let labels = outside(&SIZES[3..4], &[half]);
+        assert_eq!(labels, ["32 PEs, 4x4x4: port"], "both have 1,200 MB/s");
     }
 
     /// A network seems to carry more than its links can: the measurement of a small one, with the
@@ -339,8 +339,8 @@ mod tests {
             bisection_gb_per_s: 153.6,
             ..small
         };
-        let told = outside(&SIZES[8..], &[long]);
-        assert_eq!(told, ["2048 PEs, 8x32x8: saturation"]);
+        let labels = outside(&SIZES[8..], &[long]);
+        assert_eq!(labels, ["2048 PEs, 8x32x8: saturation"]);
         let full = Seen {
             saturation_mb_per_s: long.bound(),
             ..long
@@ -357,24 +357,24 @@ mod tests {
             saturation_mb_per_s,
             overload_mb_per_s: 0.0,
         };
-        let told = |after| outside(&SIZES[6..8], &[of(512, 350.0), of(1_024, after)]);
-        assert_eq!(told(175.0), [""; 0]);
+        let labels = |after| outside(&SIZES[6..8], &[of(512, 350.0), of(1_024, after)]);
+        assert_eq!(labels(175.0), [""; 0]);
         for after in [139.0, 211.0] {
             assert_eq!(
-                told(after),
+                labels(after),
                 ["saturation of 1024 PEs, % of the value for 512"]
             );
         }
         let mut narrow = of(512, 350.0);
         narrow.bisection_gb_per_s /= 2.0;
-        let told = outside(&SIZES[6..8], &[narrow, of(1_024, 175.0)]);
+        let labels = outside(&SIZES[6..8], &[narrow, of(1_024, 175.0)]);
         let expected = [
             "512 PEs, 8x8x8: 2 x bisection / N",
             "512 PEs, 8x8x8: saturation",
             "512 PEs, 8x8x8: bisection, GB/s",
             "bound of 1024 PEs, % of the value for 512",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(labels, expected);
     }
 
     #[test]

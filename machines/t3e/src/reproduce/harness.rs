@@ -27,7 +27,7 @@ const WHEEL: usize = 8;
 const _: () = assert!(LINK_CYCLES < WHEEL as u64);
 const _: () = assert!(PROCESSOR_CYCLES < WHEEL as u64);
 
-/// Time limit for a network to come to rest.
+/// Time limit for a network to drain.
 const PATIENCE_CYCLES: u64 = 1_000_000;
 
 /// Times of a packet at the pins of routers and processors.
@@ -248,8 +248,8 @@ impl Harness {
         let slot = self.cycle as usize % WHEEL;
         let mut arriving = core::mem::take(&mut self.arriving[slot]);
         self.under_way -= arriving.len();
-        for (place, what) in arriving.drain(..) {
-            match place {
+        for (destination, what) in arriving.drain(..) {
+            match destination {
                 EndOfLink::Router(router, port) => self.at_router(router, port.into(), what),
                 EndOfLink::Processor(processor) => self.at_processor(processor, what),
             }

@@ -28,9 +28,9 @@ pub fn each<S: Sync, T: Send>(
         sizes.iter().map(|_| Mutex::new(None)).collect();
     (settings.divided)(sizes.len() as u64, &|part| {
         for number in part {
-            let place = sizes.len() - 1 - number as usize;
-            let found = of(&sizes[place]);
-            *results[place]
+            let index = sizes.len() - 1 - number as usize;
+            let found = of(&sizes[index]);
+            *results[index]
                 .lock()
                 .expect("no thread panics while holding the lock") = Some(found);
         }

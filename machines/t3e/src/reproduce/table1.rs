@@ -143,7 +143,7 @@ fn found(ring: &Ring, plus: &RingTables, level: Level) -> Result<Found, String> 
 /// table.
 ///
 /// # Errors
-/// If a ring does not come to rest.
+/// If a ring does not drain.
 pub fn table(seed: u64, rings: &[usize]) -> Result<Table, String> {
     let mut rows = Vec::new();
     let mut last = Vec::new();

@@ -44,7 +44,7 @@ pub fn decide(
         };
     }
     let arrival = arrival.ok();
-    let unsatisfied = tag.unsatisfied(registers.place);
+    let unsatisfied = tag.unsatisfied(registers.coordinates);
     let Some(direction) = unsatisfied.lowest() else {
         if !tag.final_hop {
             return Decision::Deliver;
@@ -61,7 +61,7 @@ pub fn decide(
     // begins.
     let from_above = arrival.is_some_and(|arrival| arrival.direction == Direction::MinusZ);
     if tag.final_hop && from_above && tag.to.0[2] == registers.plus_z {
-        let [x, y, _] = registers.place.0;
+        let [x, y, _] = registers.coordinates.0;
         if tag.to.0[..2] == [x, y] {
             return Decision::Deliver;
         }
@@ -99,10 +99,10 @@ mod tests {
     use super::*;
     use phitwire_framing::t3e::tag::Coordinates;
 
-    fn at(place: [u8; 3]) -> RouteRegisters {
+    fn at(coordinates: [u8; 3]) -> RouteRegisters {
         RouteRegisters {
-            place: Coordinates(place),
-            plus_z: place[2] + 1,
+            coordinates: Coordinates(coordinates),
+            plus_z: coordinates[2] + 1,
             ..RouteRegisters::default()
         }
     }

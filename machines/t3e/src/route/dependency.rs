@@ -37,9 +37,9 @@ pub struct DependencyCycle(pub Vec<(Coordinates, Direction, u8)>);
 
 impl fmt::Display for DependencyCycle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (n, (place, direction, vc)) in self.0.iter().enumerate() {
+        for (n, (coordinates, direction, vc)) in self.0.iter().enumerate() {
             let comma = if n == 0 { "" } else { ", " };
-            write!(f, "{comma}{place} {direction} VC{vc}")?;
+            write!(f, "{comma}{coordinates} {direction} VC{vc}")?;
         }
         Ok(())
     }
@@ -51,7 +51,7 @@ impl std::error::Error for DependencyCycle {}
 /// cycle.
 ///
 /// # Errors
-/// A possible cycle.
+/// Describes a possible cycle.
 ///
 /// # Panics
 /// If a node has no registers.
@@ -131,7 +131,7 @@ impl<'a> Dependencies<'a> {
         let named = |number: usize| {
             let node = (number / PER_NODE) as u32;
             let direction = Direction::ALL[number % PER_NODE / 2];
-            (self.shape.place(node), direction, (number % 2) as u8)
+            (self.shape.coordinates(node), direction, (number % 2) as u8)
         };
         shortest_cycle(self).map(|circle| DependencyCycle(circle.into_iter().map(named).collect()))
     }
@@ -236,7 +236,7 @@ impl Search<'_> {
         self.go(node, direction, Some(vc));
         if adaptive.is_some() {
             // "In any minimal direction" (T3E sec. 2.4), whichever one a router offers.
-            for direction in entry.tag.unsatisfied(registers.place).iter() {
+            for direction in entry.tag.unsatisfied(registers.coordinates).iter() {
                 self.go(node, direction, None);
             }
         }

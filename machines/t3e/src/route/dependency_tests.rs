@@ -25,7 +25,7 @@ fn any_channels(shape: &Shape, rng: &mut Rng) -> Vec<RouteRegisters> {
             let mut at = node;
             while let Some(next) = shape.neighbour(at, direction).filter(|&next| next != node) {
                 if crossed {
-                    table &= !(1 << (shape.place(next).0[direction.dimension()] & 7));
+                    table &= !(1 << (shape.coordinates(next).0[direction.dimension()] & 7));
                 }
                 crossed |= registers[next as usize].is_dateline(direction);
                 at = next;
@@ -60,7 +60,7 @@ fn all_routes(shape: &Shape, ways: RouteKinds) -> Vec<(u32, Entry)> {
         for to in 0..shape.nodes() {
             for choice in 0..16 {
                 let tag = Tag {
-                    to: shape.place(to),
+                    to: shape.coordinates(to),
                     signs: choice & 7,
                     final_hop: choice & 8 != 0,
                     adaptive: ways.adaptive,
@@ -196,7 +196,7 @@ fn a_final_hop_keeps_the_channel_in_minus_z() {
         assert_eq!(dependencies.find_cycle(), None, "{text}");
     }
     let looks_up: Decide = |registers, tag, arrival| {
-        let last = tag.final_hop && tag.to == registers.place;
+        let last = tag.final_hop && tag.to == registers.coordinates;
         match arrival {
             Ok(came) if last => decide(registers, tag, Ok(Arrival { vc: None, ..came })),
             _ => decide(registers, tag, arrival),
@@ -241,7 +241,7 @@ fn tables_that_cross_the_dateline_on_vc1_are_reported_with_their_cycle() {
 fn the_channels_that_a_packet_waits_for_are_found() {
     let shape = shape("4x4x4");
     let registers = registers(&shape);
-    let node = |place| shape.node(Coordinates(place)).expect("a node");
+    let node = |coordinates| shape.node(Coordinates(coordinates)).expect("a node");
     let tag = Tag {
         to: Coordinates([1, 2, 0]),
         adaptive: true,
@@ -250,15 +250,21 @@ fn the_channels_that_a_packet_waits_for_are_found() {
     let entry = Entry { tag, initial: None };
     let from = node([3, 0, 0]);
     let dependencies = Dependencies::of(&shape, &registers, core::iter::once((from, entry)));
-    let waits = |place, direction, vc| {
+    let waits = |coordinates, direction, vc| {
         let channel = Channel {
-            node: node(place),
+            node: node(coordinates),
             direction,
             vc,
         };
         let waits = dependencies.waits_for(channel);
-        let told = |next: Channel| (shape.place(next.node).0, next.direction.name(), next.vc);
-        waits.into_iter().map(told).collect::<Vec<_>>()
+        let named = |next: Channel| {
+            (
+                shape.coordinates(next.node).0,
+                next.direction.name(),
+                next.vc,
+            )
+        };
+        waits.into_iter().map(named).collect::<Vec<_>>()
     };
     assert_eq!(
         waits([3, 0, 0], Direction::PlusX, 0),
@@ -344,7 +350,7 @@ fn datelines_of_two_columns_make_a_cycle_of_initial_hops() {
         });
         all.map(|(from, to, initial)| {
             let tag = Tag {
-                to: shape.place(to),
+                to: shape.coordinates(to),
                 ..Tag::default()
             };
             (from, Entry { tag, initial })
@@ -362,7 +368,7 @@ fn datelines_of_two_columns_make_a_cycle_of_initial_hops() {
     assert_eq!(circle(&registers), None);
     let up = 1 << Direction::PlusZ.index();
     for node in 0..shape.nodes() {
-        let Coordinates([x, y, z]) = shape.place(node);
+        let Coordinates([x, y, z]) = shape.coordinates(node);
         if shape.node(Coordinates([x, y, 3])).is_none() {
             let datelines = &mut registers[node as usize].datelines;
             *datelines = *datelines & !up | if z == 0 { up } else { 0 };

@@ -81,7 +81,7 @@ impl Region {
         }
         self.directions.clear();
         self.directions
-            .extend(tag.unsatisfied(shape.place(start)).iter());
+            .extend(tag.unsatisfied(shape.coordinates(start)).iter());
         if self.directions.len() < 2 {
             return None;
         }
@@ -92,7 +92,7 @@ impl Region {
             let dimension = direction.dimension();
             let mut node = start;
             let mut size = 1;
-            while shape.place(node).0[dimension] != tag.to.0[dimension] {
+            while shape.coordinates(node).0[dimension] != tag.to.0[dimension] {
                 node = shape.neighbour(node, direction)?;
                 size += 1;
             }
@@ -160,7 +160,7 @@ impl RoutedMachine<'_> {
     /// The loads of the given flows without adaptive routing.
     ///
     /// # Errors
-    /// If a packet goes astray.
+    /// If a packet does not reach its destination.
     ///
     /// # Panics
     /// If a node does not exist or has no registers.
@@ -177,7 +177,7 @@ impl RoutedMachine<'_> {
     /// The best division of the given flows that is found in bounded time.
     ///
     /// # Errors
-    /// If a packet goes astray.
+    /// If a packet does not reach its destination.
     ///
     /// # Panics
     /// If a node does not exist or has no registers.
@@ -387,7 +387,7 @@ mod tests {
         for _ in 0..2_000 {
             let [from, to] = [(); 2].map(|()| rng.below(shape.nodes().into()) as u32);
             let tag = Tag {
-                to: shape.place(to),
+                to: shape.coordinates(to),
                 signs: rng.below(8) as u8,
                 final_hop: rng.chance(1, 2),
                 adaptive: true,

@@ -81,9 +81,12 @@ struct Pairs<'a> {
 impl Pairs<'_> {
     /// Whether a scheme finds a path where the previous ones find none.
     fn has_path(&self, scheme: Scheme, from: u32, to: u32) -> bool {
-        let place = self.shape.place(to);
-        let in_dimension_order =
-            |signs| self.lines.in_dimension_order(from, place, signs).is_some();
+        let coordinates = self.shape.coordinates(to);
+        let in_dimension_order = |signs| {
+            self.lines
+                .in_dimension_order(from, coordinates, signs)
+                .is_some()
+        };
         match scheme {
             Scheme::MinimalDimensionOrder => {
                 in_dimension_order(self.lines.minimal_signs(from, &[to]))
@@ -102,7 +105,7 @@ impl Pairs<'_> {
     }
 
     fn in_direction_order(&self, from: u32, to: u32) -> bool {
-        let to = self.shape.place(to);
+        let to = self.shape.coordinates(to);
         (0..8).any(|signs| self.lines.in_direction_order(from, to, signs).is_some())
     }
 

@@ -112,10 +112,10 @@ fn check(shape: &Shape, destinations: &[u32]) -> Result<usize, TablesError> {
         return Err(TablesError::TooMany(destinations.len()));
     }
     for (index, group) in destinations.chunks(GROUP).enumerate() {
-        let Coordinates([x, y, z]) = shape.place(group[0]);
+        let Coordinates([x, y, z]) = shape.coordinates(group[0]);
         let fits = |(n, &node): (u8, &u32)| {
-            let place = Coordinates([x & !1 | n & 1, y & !1 | n >> 1, z]);
-            shape.place(node) == place
+            let coordinates = Coordinates([x & !1 | n & 1, y & !1 | n >> 1, z]);
+            shape.coordinates(node) == coordinates
         };
         if !(0..).zip(group).all(fits) {
             return Err(TablesError::NoBlock((index * GROUP) as u32));
@@ -211,12 +211,12 @@ impl Generator<'_> {
                 return Some(way);
             }
         }
-        let place = self.shape.place(from);
+        let coordinates = self.shape.coordinates(from);
         let mut travelled = 0;
         for &node in targets.nodes() {
-            let to = self.shape.place(node);
+            let to = self.shape.coordinates(node);
             for dimension in 0..3 {
-                travelled |= u8::from(to.0[dimension] != place.0[dimension]) << dimension;
+                travelled |= u8::from(to.0[dimension] != coordinates.0[dimension]) << dimension;
             }
         }
         (0..8)
@@ -229,7 +229,7 @@ impl Generator<'_> {
     fn way(&self, from: u32, targets: &Targets, signs: u8) -> Option<PathChoice> {
         let mut sum = Path::default();
         for &node in targets.nodes() {
-            let to = self.shape.place(node);
+            let to = self.shape.coordinates(node);
             let path = self.lines.in_direction_order(from, to, signs)?;
             if targets.final_hop && self.through_dateline(from, node, signs) == Some(1) {
                 return None;
@@ -243,7 +243,7 @@ impl Generator<'_> {
     /// The channel on which a packet arrives that has travelled to `to` in -Z, if its final hop
     /// then passes the dateline, where a packet keeps its channel.
     fn through_dateline(&self, from: u32, to: u32, signs: u8) -> Option<u8> {
-        let [start, end] = [from, to].map(|node| self.shape.place(node));
+        let [start, end] = [from, to].map(|node| self.shape.coordinates(node));
         let goes_on = signs & 4 != 0 && start.0[2] != end.0[2];
         if !goes_on || !self.registers[to as usize].is_dateline(Direction::MinusZ) {
             return None;
@@ -279,13 +279,13 @@ impl Generator<'_> {
         targets: &Targets,
     ) -> Entry {
         let mut tag = Tag {
-            to: self.shape.place(targets.nodes[0]),
+            to: self.shape.coordinates(targets.nodes[0]),
             signs: way.signs,
             final_hop: targets.final_hop,
             adaptive: true,
         };
         for &node in targets.nodes() {
-            tag.to = self.shape.place(node);
+            tag.to = self.shape.coordinates(node);
             tag.adaptive &= self.may_adapt(start, node, &tag);
         }
         // If several processors share the entry, the look-up replaces the low bits of `tag.to`.
@@ -298,10 +298,10 @@ impl Generator<'_> {
         if tag.final_hop && self.through_dateline(start, to, tag.signs).is_some() {
             return false;
         }
-        if !self.lines.may_come_back(self.shape.place(start), tag) {
+        if !self.lines.may_come_back(self.shape.coordinates(start), tag) {
             return false;
         }
-        self.regions.is_clear(self.shape.place(start), tag)
+        self.regions.is_clear(self.shape.coordinates(start), tag)
             || !self.shape.partial().is_empty()
                 && self
                     .path_search

@@ -62,7 +62,7 @@ fn whole_machines_take_shortest_ways_and_adapt() {
         for (from, pe, entry) in tables.routes().take((sources * shape.nodes()) as usize) {
             assert!(entry.initial.is_none() && !entry.tag.final_hop && entry.tag.adaptive);
             let walked = walk(&shape, &broken, &registers, from, pe, &entry);
-            let [here, there] = [from, pe].map(|node| shape.place(node).0);
+            let [here, there] = [from, pe].map(|node| shape.coordinates(node).0);
             let apart = |n: usize| {
                 let plus = (there[n] + shape.size()[n] - here[n]) % shape.size()[n];
                 plus.min(shape.size()[n] - plus)
@@ -225,7 +225,7 @@ fn a_spare_replaces_a_dead_node() {
     follow(&shape, &broken, &tables);
     assert_eq!(
         tables.route(0, 5).map(|entry| entry.tag.to),
-        Some(shape.place(31))
+        Some(shape.coordinates(31))
     );
     assert_eq!(tables.route(5, 0), None);
 }

@@ -62,7 +62,7 @@ impl<'a> Lines<'a> {
 
     /// Records the paths that a ring's virtual channel tables forbid.
     fn bar(&mut self, registers: &[RouteRegisters], dimension: usize, ring: &[u32]) {
-        let ordinate = |node: u32| self.shape.place(node).0[dimension];
+        let ordinate = |node: u32| self.shape.coordinates(node).0[dimension];
         for direction in [false, true].map(|minus| Direction::of(dimension, minus)) {
             let step = if direction.is_minus() {
                 ring.len() - 1
@@ -89,9 +89,9 @@ impl<'a> Lines<'a> {
         }
         let mut here = [[0; 32]; 6];
         for (node, barred) in (0..).zip(&self.barred) {
-            let place = self.shape.place(node);
+            let coordinates = self.shape.coordinates(node);
             for direction in Direction::ALL {
-                let ordinate = usize::from(place.0[direction.dimension()]);
+                let ordinate = usize::from(coordinates.0[direction.dimension()]);
                 here[direction.index()][ordinate] |= barred[direction.index()];
             }
         }
@@ -117,7 +117,7 @@ impl<'a> Lines<'a> {
     #[inline]
     pub(super) fn may_come_back(&self, from: Coordinates, tag: &Tag) -> bool {
         let may = |direction: Direction| {
-            let [from, to] = [from, tag.to].map(|place| place.0[direction.dimension()]);
+            let [from, to] = [from, tag.to].map(|coordinates| coordinates.0[direction.dimension()]);
             self.barred_anywhere[direction.index()][usize::from(from)] >> to & 1 == 0
         };
         self.barred_anywhere.is_empty() || tag.unsatisfied(from).iter().all(may)
@@ -187,7 +187,7 @@ impl<'a> Lines<'a> {
         let mut node = from;
         for direction in directions {
             let dimension = direction.dimension();
-            let mut corner = self.shape.place(node);
+            let mut corner = self.shape.coordinates(node);
             corner.0[dimension] = to.0[dimension];
             let corner = self.shape.node(corner)?;
             let hops = self.hops(node, corner, direction);
@@ -223,7 +223,7 @@ impl<'a> Lines<'a> {
             signs,
             ..Tag::default()
         };
-        tag.unsatisfied(self.shape.place(from))
+        tag.unsatisfied(self.shape.coordinates(from))
     }
 
     fn odd(&self, node: u32, dimension: usize) -> bool {
@@ -241,8 +241,8 @@ impl<'a> Lines<'a> {
             let odd = self.odd(from, dimension);
             let [mut plus, mut minus] = [Path::default(); 2];
             for &to in group {
-                let mut corner = self.shape.place(from);
-                corner.0[dimension] = self.shape.place(to).0[dimension];
+                let mut corner = self.shape.coordinates(from);
+                corner.0[dimension] = self.shape.coordinates(to).0[dimension];
                 let Some(corner) = self.shape.node(corner) else {
                     continue;
                 };

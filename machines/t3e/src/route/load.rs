@@ -21,7 +21,7 @@ impl Loads {
     /// The loads of flows, each on its deterministic path. Flows without a path are omitted.
     ///
     /// # Errors
-    /// If a packet goes astray.
+    /// If a packet does not reach its destination.
     ///
     /// # Panics
     /// If a node does not exist or has no registers.
@@ -112,7 +112,7 @@ mod tests {
         /// The loads if each node sends one packet to the position that `to` returns.
         fn pattern(&self, to: fn([u8; 3]) -> [u8; 3]) -> Loads {
             self.loads((0..self.shape.nodes()).map(|node| {
-                let to = Coordinates(to(self.shape.place(node).0));
+                let to = Coordinates(to(self.shape.coordinates(node).0));
                 (node, self.shape.node(to).expect("a node of the torus"), 1.0)
             }))
         }
@@ -135,19 +135,29 @@ mod tests {
             ("xy transpose", |[x, y, z]| [y, x, z], 4.0),
             ("zx reversal", |[x, y, z]| [z, y, x], 4.0),
             ("rotation", |[x, y, z]| [y, z, x], 7.0),
-            ("complement", |place| place.map(|at| 7 - at), 8.0),
+            (
+                "complement",
+                |coordinates| coordinates.map(|at| 7 - at),
+                8.0,
+            ),
             (
                 "bit reversal",
-                |place| of_number(number(place).reverse_bits() >> 7),
+                |coordinates| of_number(number(coordinates).reverse_bits() >> 7),
                 10.0,
             ),
             (
                 "shuffle",
-                |place| of_number(number(place) << 1 & 0x1ff | number(place) >> 8),
+                |coordinates| {
+                    of_number(number(coordinates) << 1 & 0x1ff | number(coordinates) >> 8)
+                },
                 6.0,
             ),
             ("tornado", |[x, y, z]| [(x + 3) % 8, y, z], 3.0),
-            ("opposite node", |place| place.map(|at| at ^ 4), 2.0),
+            (
+                "opposite node",
+                |coordinates| coordinates.map(|at| at ^ 4),
+                2.0,
+            ),
         ];
         let found = patterns.map(|(name, to, _)| (name, machine.pattern(to).most()));
         assert_eq!(found, patterns.map(|(name, _, most)| (name, most)));

@@ -37,8 +37,8 @@ impl Regions {
         let [x, y, z] = self.size;
         self.sums = vec![[0; 4]; (2 * x + 1) * (2 * y + 1) * (2 * z + 1)];
         for at in all(self.size.map(|size| 2 * size)) {
-            let place = [0, 1, 2].map(|n| (at[n] % self.size[n]) as u8);
-            let mut sum = Self::lacks(shape, broken, Coordinates(place));
+            let coordinates = [0, 1, 2].map(|n| (at[n] % self.size[n]) as u8);
+            let mut sum = Self::lacks(shape, broken, Coordinates(coordinates));
             // Inclusion-exclusion over the seven smaller boxes: those that are smaller by two
             // layers were counted twice.
             for less in 1..8_usize {
@@ -58,8 +58,8 @@ impl Regions {
     }
 
     /// Whether the node is missing, and which of its links in plus directions do not work.
-    fn lacks(shape: &Shape, broken: &Broken, place: Coordinates) -> [u32; 4] {
-        let Some(node) = shape.node(place) else {
+    fn lacks(shape: &Shape, broken: &Broken, coordinates: Coordinates) -> [u32; 4] {
+        let Some(node) = shape.node(coordinates) else {
             return [1, 0, 0, 0];
         };
         let lacks = |direction| {
@@ -141,12 +141,12 @@ mod tests {
                 for _ in 0..4_000 {
                     let [from, to] = [(); 2].map(|()| rng.below(shape.nodes().into()) as u32);
                     let tag = Tag {
-                        to: shape.place(to),
+                        to: shape.coordinates(to),
                         signs: rng.below(8) as u8,
                         ..Tag::default()
                     };
                     let found = path_search.is_free(&shape, &broken, from, &tag);
-                    let clear = regions.is_clear(shape.place(from), &tag);
+                    let clear = regions.is_clear(shape.coordinates(from), &tag);
                     assert!(found || !clear, "{text} {from} {tag:?}");
                     assert!(
                         clear || !found || !shape.partial().is_empty(),

@@ -6,7 +6,7 @@ use phitwire_framing::t3e::tag::Coordinates;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RouteRegisters {
     /// The physical "who am I" (T3E sec. 2).
-    pub place: Coordinates,
+    pub coordinates: Coordinates,
     /// The Z ordinate of the neighbour in +Z, from which final hops arrive.
     pub plus_z: u8,
     /// Directions whose rings have their dateline here, one bit each.

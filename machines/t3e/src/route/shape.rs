@@ -33,7 +33,7 @@ pub struct Shape {
     size: [u8; 3],
     partial: Vec<[u8; 3]>,
     in_fours: bool,
-    places: Vec<Coordinates>,
+    coordinates: Vec<Coordinates>,
     /// Node numbers by [`Coordinates::bits`].
     numbers: Vec<u32>,
     neighbours: Vec<[u32; 6]>,
@@ -87,7 +87,7 @@ impl Shape {
             size,
             in_fours: even(&size) && partial.iter().all(even),
             partial,
-            places: Vec::new(),
+            coordinates: Vec::new(),
             numbers: vec![NONE; 1 << Coordinates::BITS.iter().sum::<u32>()],
             neighbours: Vec::new(),
         };
@@ -105,9 +105,10 @@ impl Shape {
                 for y in (0..deep).step_by(block) {
                     for x in (0..across).step_by(block) {
                         for in_block in 0..(block * block) as u8 {
-                            let place = Coordinates([x | in_block & 1, y | in_block >> 1, z]);
-                            self.numbers[usize::from(place.bits())] = self.places.len() as u32;
-                            self.places.push(place);
+                            let coordinates = Coordinates([x | in_block & 1, y | in_block >> 1, z]);
+                            self.numbers[usize::from(coordinates.bits())] =
+                                self.coordinates.len() as u32;
+                            self.coordinates.push(coordinates);
                         }
                     }
                 }
@@ -117,7 +118,7 @@ impl Shape {
     }
 
     fn wire(&mut self) {
-        self.neighbours = vec![[NONE; 6]; self.places.len()];
+        self.neighbours = vec![[NONE; 6]; self.coordinates.len()];
         for dimension in 0..3 {
             for node in 0..self.nodes() {
                 let ring = self.ring(node, dimension);
@@ -138,7 +139,7 @@ impl Shape {
 
     /// Number of nodes, which are numbered from 0.
     pub fn nodes(&self) -> u32 {
-        self.places.len() as u32
+        self.coordinates.len() as u32
     }
 
     /// The size of the torus without partial planes.
@@ -158,14 +159,15 @@ impl Shape {
     ///
     /// # Panics
     /// If the node does not exist.
-    pub fn place(&self, node: u32) -> Coordinates {
-        self.places[node as usize]
+    pub fn coordinates(&self, node: u32) -> Coordinates {
+        self.coordinates[node as usize]
     }
 
     /// The node at a position, if it exists.
-    pub fn node(&self, place: Coordinates) -> Option<u32> {
-        let fits = (0..3).all(|dimension| place.0[dimension] >> Coordinates::BITS[dimension] == 0);
-        let node = fits.then(|| self.numbers[usize::from(place.bits())])?;
+    pub fn node(&self, coordinates: Coordinates) -> Option<u32> {
+        let fits =
+            (0..3).all(|dimension| coordinates.0[dimension] >> Coordinates::BITS[dimension] == 0);
+        let node = fits.then(|| self.numbers[usize::from(coordinates.bits())])?;
         (node != NONE).then_some(node)
     }
 
@@ -184,10 +186,10 @@ impl Shape {
     /// # Panics
     /// If the node or dimension does not exist.
     pub fn ring(&self, node: u32, dimension: usize) -> Ring {
-        let mut place = self.place(node);
+        let mut coordinates = self.coordinates(node);
         let at = |ordinate| {
-            place.0[dimension] = ordinate;
-            self.node(place)
+            coordinates.0[dimension] = ordinate;
+            self.node(coordinates)
         };
         let nodes: Vec<u32> = (0..1 << Coordinates::BITS[dimension])
             .filter_map(at)
@@ -237,7 +239,7 @@ impl Shape {
     /// If the node does not exist.
     pub fn plus_z(&self, node: u32) -> u8 {
         let above = self.neighbour(node, Direction::PlusZ).unwrap_or(node);
-        self.place(above).0[2]
+        self.coordinates(above).0[2]
     }
 
     /// The registers of a node that let packets change channels only at the dateline.
@@ -247,13 +249,16 @@ impl Shape {
     pub fn registers(&self, node: u32) -> RouteRegisters {
         let absent = |dimension| {
             let ring = self.ring(node, dimension);
-            let ordinates = ring.nodes.iter().map(|&node| self.place(node).0[dimension]);
+            let ordinates = ring
+                .nodes
+                .iter()
+                .map(|&node| self.coordinates(node).0[dimension]);
             ordinates.fold(u32::MAX, |absent, ordinate| absent & !(1 << ordinate))
         };
         RouteRegisters {
             absent: core::array::from_fn(absent),
             escapes: 0,
-            place: self.place(node),
+            coordinates: self.coordinates(node),
             plus_z: self.plus_z(node),
             datelines: self.datelines(node),
             vc_tables: [0; 6],
@@ -356,12 +361,12 @@ mod tests {
         assert_eq!(shape.nodes(), 24);
         assert_eq!(shape.links().count(), 3 * 24);
         for node in 0..24 {
-            assert_eq!(shape.node(shape.place(node)), Some(node));
+            assert_eq!(shape.node(shape.coordinates(node)), Some(node));
             for direction in Direction::ALL {
                 let there = shape.neighbour(node, direction).expect("closed rings");
                 assert_eq!(shape.neighbour(there, direction.opposite()), Some(node));
                 let dimension = direction.dimension();
-                let [from, to] = [node, there].map(|node| shape.place(node).0[dimension]);
+                let [from, to] = [node, there].map(|node| shape.coordinates(node).0[dimension]);
                 let step = if direction.is_minus() {
                     shape.size()[dimension] - 1
                 } else {
@@ -371,7 +376,7 @@ mod tests {
             }
         }
         // X first, since one size is odd.
-        assert_eq!(shape.place(5), Coordinates([1, 1, 0]));
+        assert_eq!(shape.coordinates(5), Coordinates([1, 1, 0]));
         assert_eq!(shape.node(Coordinates([4, 0, 0])), None);
         assert_eq!(
             shape.node(Coordinates([16, 0, 0])),
@@ -385,23 +390,26 @@ mod tests {
         let shape = shape("8x12x8+8x4x2+4x12x1");
         assert_eq!(shape.nodes(), 880);
         for node in 0..880 {
-            let [x, y, z] = shape.place(node).0;
+            let [x, y, z] = shape.coordinates(node).0;
             assert_eq!(
                 [node & 1, node >> 1 & 1],
                 [x, y].map(|at| u32::from(at & 1))
             );
-            assert_eq!(shape.place(node & !3), Coordinates([x & !1, y & !1, z]));
+            assert_eq!(
+                shape.coordinates(node & !3),
+                Coordinates([x & !1, y & !1, z])
+            );
         }
-        assert_eq!(shape.place(4), Coordinates([2, 0, 0]));
-        assert_eq!(shape.place(16), Coordinates([0, 2, 0]));
+        assert_eq!(shape.coordinates(4), Coordinates([2, 0, 0]));
+        assert_eq!(shape.coordinates(16), Coordinates([0, 2, 0]));
     }
 
     #[test]
     fn partial_planes_lengthen_columns_and_leave_short_rows_open() {
         let shape = shape("8x12x8+8x4x2+4x12x1");
-        let at = |place| shape.node(Coordinates(place)).expect("a node");
-        let column = |place| {
-            let ring = shape.ring(at(place), 2);
+        let at = |coordinates| shape.node(Coordinates(coordinates)).expect("a node");
+        let column = |coordinates| {
+            let ring = shape.ring(at(coordinates), 2);
             assert!(ring.closed);
             ring.nodes.len()
         };
@@ -410,7 +418,7 @@ mod tests {
         assert_eq!(column([3, 3, 0]), 11);
         assert_eq!(column([3, 4, 0]), 9);
         // Ordinates skip where a plane has no node.
-        let up = |place| shape.neighbour(at(place), Direction::PlusZ);
+        let up = |coordinates| shape.neighbour(at(coordinates), Direction::PlusZ);
         assert_eq!(up([3, 4, 7]), Some(at([3, 4, 10])));
         assert_eq!(up([3, 4, 10]), Some(at([3, 4, 0])));
         assert_eq!(shape.plus_z(at([7, 3, 9])), 0);
@@ -438,7 +446,7 @@ mod tests {
                     assert_eq!(datelines, usize::from(ring.closed), "{text} {direction}");
                 }
                 // Initial hops of partial nodes do not lead into a dateline.
-                if shape.place(node).0[2] >= shape.size()[2] {
+                if shape.coordinates(node).0[2] >= shape.size()[2] {
                     let above = shape.neighbour(node, Direction::PlusZ).expect("a column");
                     assert!(!shape.registers(above).is_dateline(Direction::PlusZ));
                 }

@@ -116,9 +116,9 @@ impl MinimalPathSearch {
         self.stack.clear();
         self.stack.push(from);
         while let Some(node) = self.stack.pop() {
-            let place = shape.place(node);
-            for direction in tag.unsatisfied(place).iter() {
-                let mut corner = place;
+            let coordinates = shape.coordinates(node);
+            for direction in tag.unsatisfied(coordinates).iter() {
+                let mut corner = coordinates;
                 corner.0[direction.dimension()] = tag.to.0[direction.dimension()];
                 if shape.node(corner).is_none() {
                     return false;
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn channels_change_behind_the_dateline() {
         let (shape, registers) = torus();
-        let node = |place| shape.node(Coordinates(place)).expect("a node");
+        let node = |coordinates| shape.node(Coordinates(coordinates)).expect("a node");
         // +Y before -X, across the dateline of +Y at 0.
         let entry = entry([0, 1, 2], 0b001, Some(Direction::PlusZ));
         let walked = walk(
@@ -177,8 +177,8 @@ mod tests {
             ([1, 0, 2], Direction::PlusY, 1),
             ([1, 1, 2], Direction::MinusX, 0),
         ];
-        let expected = expected.map(|(place, direction, vc)| Channel {
-            node: node(place),
+        let expected = expected.map(|(coordinates, direction, vc)| Channel {
+            node: node(coordinates),
             direction,
             vc,
         });
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn strays_are_distinguished() {
         let (shape, mut registers) = torus();
-        let node = |place| shape.node(Coordinates(place)).expect("a node");
+        let node = |coordinates| shape.node(Coordinates(coordinates)).expect("a node");
         let [from, to] = [[0, 0, 0], [2, 0, 0]].map(node);
         let mut broken = Broken::none(&shape);
         let go = |broken: &Broken, registers: &[RouteRegisters], entry| {
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(go(&broken, &registers, right), Err(cut));
         assert_eq!(go(&broken, &registers, entry([2, 0, 0], 1, None)), Ok(2));
         // A router with a wrong address forwards the packet.
-        registers[to as usize].place = Coordinates([1, 0, 0]);
+        registers[to as usize].coordinates = Coordinates([1, 0, 0]);
         let again = go(&Broken::none(&shape), &registers, right);
         assert_eq!(again, Err(Stray::Loop));
     }

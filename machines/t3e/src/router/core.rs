@@ -86,17 +86,17 @@ impl RouterCore {
         self.crossbar.counters().for_each(&mut *visit);
         let urgent = &self.urgent;
         let mut name = String::new();
-        let mut tell = |group: &str, counter: &str, value| {
+        let mut report = |group: &str, counter: &str, value| {
             name.clear();
             name.push_str(group);
             name.push_str(counter);
             visit(&name, value);
         };
         let barriers = urgent.barriers.counters();
-        barriers.for_each(|counter, value| tell("barrier.", counter, value));
-        tell("barrier.", "corrected", urgent.corrected);
+        barriers.for_each(|counter, value| report("barrier.", counter, value));
+        report("barrier.", "corrected", urgent.corrected);
         let maintenance = &urgent.maintenance.counters;
-        maintenance.for_each(|counter, value| tell("maintenance.", counter, value));
+        maintenance.for_each(|counter, value| report("maintenance.", counter, value));
     }
 
     /// Moves barrier and maintenance flits, and returns the ports by which they left.

@@ -43,8 +43,8 @@ impl LookUpTable {
 
     /// Writes an entry. Returns false if the index is out of range.
     pub fn set(&mut self, index: usize, entry: Option<Entry>) -> bool {
-        let place = self.entries.get_mut(index);
-        place.map(|place| *place = entry).is_some()
+        let slot = self.entries.get_mut(index);
+        slot.map(|slot| *slot = entry).is_some()
     }
 
     /// Prefetches the entry of a processor.
@@ -91,8 +91,8 @@ mod tests {
         let mut large = LookUpTable::new(2_176);
         assert_eq!(large.entries().len(), ENTRIES);
         large.set(543, Some(entry));
-        let places = [0, 1, 2, 3].map(|low| large.look_up(2_172 + low).unwrap().tag.to.0);
-        assert_eq!(places, [[4, 6, 2], [5, 6, 2], [4, 7, 2], [5, 7, 2]]);
+        let positions = [0, 1, 2, 3].map(|low| large.look_up(2_172 + low).unwrap().tag.to.0);
+        assert_eq!(positions, [[4, 6, 2], [5, 6, 2], [4, 7, 2], [5, 7, 2]]);
         assert_eq!(large.look_up(2_176), None);
     }
 }

@@ -17,10 +17,12 @@ const fn key(to: Coordinates, final_hop: bool) -> u16 {
 impl Names {
     /// Numbers of processors at the given positions, each with the position where its final hops
     /// begin, if there is one.
-    pub fn new(places: impl IntoIterator<Item = (Coordinates, Option<Coordinates>)>) -> Self {
+    pub fn new(
+        all_coordinates: impl IntoIterator<Item = (Coordinates, Option<Coordinates>)>,
+    ) -> Self {
         let mut names = BTreeMap::new();
-        for ((place, above), number) in places.into_iter().zip(0..) {
-            names.insert(key(place, false), number);
+        for ((coordinates, above), number) in all_coordinates.into_iter().zip(0..) {
+            names.insert(key(coordinates, false), number);
             if let Some(above) = above {
                 names.insert(key(above, true), number);
             }
@@ -97,13 +99,13 @@ mod tests {
         assert_eq!(known.of(&to(above, true), true), Some(0));
         assert_eq!(known.of(&to(above, false), false), None);
         known.replace(Arc::new(Names::new([(b, None)])));
-        for (place, is_response, number) in [
+        for (coordinates, is_response, number) in [
             (a, false, Some(0)),
             (a, true, None),
             (b, false, Some(0)),
             (b, true, Some(0)),
         ] {
-            assert_eq!(known.of(&to(place, false), is_response), number);
+            assert_eq!(known.of(&to(coordinates, false), is_response), number);
         }
         let pairs: Vec<_> = known.current().pairs().collect();
         assert_eq!(Names::from_pairs(pairs), **known.current());

@@ -93,7 +93,7 @@ impl RouterCore {
     pub(super) fn read_register(&self, address: u16) -> Option<u64> {
         let route = &self.crossbar().registers;
         Some(match Register::of(address)? {
-            Register::Physical => route.place.bits().into(),
+            Register::Physical => route.coordinates.bits().into(),
             Register::Logical => self.crossbar().processor.into(),
             Register::Datelines => route.datelines.into(),
             Register::PlusZ => route.plus_z.into(),
@@ -135,8 +135,8 @@ impl RouterCore {
         let route = &mut crossbar.registers;
         match register {
             Register::Physical => {
-                let place = below(13, "ordinates X, Y, Z of 4, 5 and 4 bits")?;
-                route.place = Coordinates::from_bits(place as u16);
+                let bits = below(13, "ordinates X, Y, Z of 4, 5 and 4 bits")?;
+                route.coordinates = Coordinates::from_bits(bits as u16);
             }
             Register::Logical => {
                 crossbar.processor = below(12, "a processor number of 12 bits")? as u16;

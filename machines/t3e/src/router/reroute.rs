@@ -24,7 +24,7 @@ use phitwire::link::LinkView;
 #[serde(deny_unknown_fields)]
 pub struct RouterTables {
     /// The physical "who am I", which is never replaced: tables of another router are rejected.
-    place: u16,
+    coordinates: u16,
     /// The logical "who am I".
     processor: u16,
     /// Entries of the look-up table, encoded by [`Entry::bits`].
@@ -71,7 +71,7 @@ impl RouterTables {
         } = registers;
         let entry = |entry: &Option<Entry>| entry.map(Entry::bits);
         Self {
-            place: route.place.bits(),
+            coordinates: route.coordinates.bits(),
             processor: *processor,
             entries: table.entries().iter().map(entry).collect(),
             channels: route.vc_tables,
@@ -85,7 +85,7 @@ impl RouterTables {
     pub fn digest(&self) -> String {
         let mut digest = Digest::new();
         let mut add = |number| digest.add(number);
-        for number in [self.place, self.processor] {
+        for number in [self.coordinates, self.processor] {
             add(number.into());
         }
         add(self.entries.len() as u64);
@@ -107,10 +107,13 @@ impl RouterTables {
 
     /// The configuration `own` with the tables applied.
     fn applied(self, own: &RouterRegisters) -> Result<RouterRegisters, TablesError> {
-        let place = own.route.place;
-        if self.place != place.bits() {
-            let theirs = Coordinates::from_bits(self.place);
-            return Err(TablesError::Coordinates { own: place, theirs });
+        let coordinates = own.route.coordinates;
+        if self.coordinates != coordinates.bits() {
+            let theirs = Coordinates::from_bits(self.coordinates);
+            return Err(TablesError::Coordinates {
+                own: coordinates,
+                theirs,
+            });
         }
         let (had, new) = (own.table.entries().len(), self.entries.len());
         if had != new {

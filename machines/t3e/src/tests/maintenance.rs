@@ -50,9 +50,9 @@ fn every_router_is_read_and_written_from_a_corner() {
     for paced in [false, true] {
         let mut world = world(torus("3x3x3"), paced);
         for to in 0..27 {
-            let place = world.topology().shape().place(to);
+            let coordinates = world.topology().shape().coordinates(to);
             let read = ask(&mut world, (0, to), "physical", None);
-            assert_eq!(read, Some(Ok(place.bits().into())));
+            assert_eq!(read, Some(Ok(coordinates.bits().into())));
             let value = 0x100 + u64::from(to);
             let write = ask(&mut world, (0, to), "logical", Some(value));
             assert_eq!(write, Some(Ok(value)));
@@ -124,9 +124,9 @@ fn a_port_moves_one_flit_in_a_clock() {
         .flat_map(|pair| (0..12).map(move |shift| (pair, shift)))
     {
         let mut world = world(torus("4x4x1"), true);
-        let ask = |world: &mut World<Torus>, (place, way): ([u8; 3], [i8; 6])| {
+        let ask = |world: &mut World<Torus>, (coordinates, way): ([u8; 3], [i8; 6])| {
             let name = RegisterName::Name("physical");
-            let node = world.topology().shape().node(Coordinates(place));
+            let node = world.topology().shape().node(Coordinates(coordinates));
             let node = router(world, node.expect("the node exists"));
             let asked = with(world, node, |device| {
                 device

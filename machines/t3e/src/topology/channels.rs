@@ -103,7 +103,7 @@ impl ChannelTables {
         nodes: &[u32],
         dimension: usize,
     ) -> Option<&VcTables> {
-        let ordinate = |&node: &u32| shape.place(node).0[dimension];
+        let ordinate = |&node: &u32| shape.coordinates(node).0[dimension];
         let dateline = |minus| {
             let direction = Direction::of(dimension, minus);
             let has = |&&node: &&u32| registers[node as usize].is_dateline(direction);
@@ -162,7 +162,7 @@ impl Travelled {
         };
         for (from, _, Entry { tag, initial }) in tables.routes() {
             let start = initial.and_then(|hop| shape.neighbour(from, hop));
-            let start = shape.place(start.unwrap_or(from));
+            let start = shape.coordinates(start.unwrap_or(from));
             for direction in tag.unsatisfied(start).iter() {
                 let dimension = direction.dimension();
                 let first = usize::from(start.0[dimension]);
@@ -185,7 +185,7 @@ impl Travelled {
     fn enter_transit_links(&mut self, shape: &Shape) {
         for direction in Direction::ALL {
             let dimension = direction.dimension();
-            let ordinates = (0..shape.nodes()).map(|node| shape.place(node).0[dimension]);
+            let ordinates = (0..shape.nodes()).map(|node| shape.coordinates(node).0[dimension]);
             let count = ordinates.max().map_or(0, |last| usize::from(last) + 1);
             let step = if direction.is_minus() { count - 1 } else { 1 };
             let ways = &mut self.ways[direction.index()];
@@ -229,7 +229,7 @@ impl Travelled {
                 true => nodes[(dateline + count - after) % count],
             })
             .collect();
-        let ordinate = |node: u32| shape.place(node).0[direction.dimension()];
+        let ordinate = |node: u32| shape.coordinates(node).0[direction.dimension()];
         let table = direction.index();
         for (first, &from) in way.iter().enumerate() {
             let start = usize::from(ordinate(from));

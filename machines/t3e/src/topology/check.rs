@@ -56,13 +56,13 @@ pub(super) fn dependency_cycle(
         (from, entry)
     });
     let circle = Dependencies::while_changing(&torus.shape, registers, entries).find_cycle()?;
-    let named = |(place, direction, vc): &_| format!("{place} {direction} VC{vc}");
+    let named = |(coordinates, direction, vc): &_| format!("{coordinates} {direction} VC{vc}");
     let names: Vec<String> = circle.0.iter().map(named).collect();
     let (first, direction, _) = circle.0[0];
     let dimension = direction.dimension();
     let node = torus.shape.node(first);
     // Report the position of the ring's tables, if the description has them.
-    let (place, help) = match node {
+    let (location, help) = match node {
         Some(node) if torus.vc_tables.names(&torus.shape, node, dimension) => (
             Location::Router(node, dimension as u32),
             "reset to 0 the entries by which packets cross a dateline on VC1; `phitwire topology \
@@ -73,7 +73,7 @@ pub(super) fn dependency_cycle(
             "write channels = \"time-of-crossing\", or break fewer links",
         ),
     };
-    Some(Mistake::dependency_cycle(place, &names).help(help))
+    Some(Mistake::dependency_cycle(location, &names).help(help))
 }
 
 fn structure(torus: &Torus) -> Option<Mistake> {
@@ -99,17 +99,17 @@ fn no_tables(error: TablesError) -> Mistake {
         }
         TablesError::TooMany(_) | TablesError::NoNode { .. } => "choose smaller sizes",
     };
-    let place = match error {
+    let location = match error {
         TablesError::NoBlock(processor) => Location::Processor(processor),
         _ => Location::Network,
     };
-    K::BadValue.at(place, error.to_string()).help(help)
+    K::BadValue.at(location, error.to_string()).help(help)
 }
 
 fn unreachable(torus: &Torus, from: u32, to: u32) -> Mistake {
     let name = |node| {
         let router = torus.node_name(NodeRef::Chip(node));
-        format!("{router} {}", torus.shape.place(node))
+        format!("{router} {}", torus.shape.coordinates(node))
     };
     let message = format!(
         "packets from {} have no route to {}: none in direction order, with an initial or a final \

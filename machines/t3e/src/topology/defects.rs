@@ -53,7 +53,7 @@ impl Defect {
         match direction {
             None => Ok(Self::Node(node)),
             Some(direction) => {
-                let missing = DefectError::NoLink(shape.place(node), direction);
+                let missing = DefectError::NoLink(shape.coordinates(node), direction);
                 Self::link(shape, node, direction).ok_or(missing)
             }
         }
@@ -62,8 +62,8 @@ impl Defect {
     /// Text in the format of [`read`](Self::read).
     pub fn write(self, shape: &Shape) -> String {
         match self {
-            Self::Link(node, direction) => format!("{}{direction}", shape.place(node)),
-            Self::Node(node) => shape.place(node).to_string(),
+            Self::Link(node, direction) => format!("{}{direction}", shape.coordinates(node)),
+            Self::Node(node) => shape.coordinates(node).to_string(),
         }
     }
 }
@@ -86,8 +86,10 @@ fn node_of(text: &str, shape: &Shape) -> Result<u32, DefectError> {
     let ordinates: Option<Vec<u32>> = ordinates.map(|digits| number(digits.trim())).collect();
     let ordinates: Option<[u32; 3]> = ordinates.and_then(|numbers| numbers.try_into().ok());
     let ordinates = ordinates.ok_or(DefectError::Syntax)?;
-    let place = ordinates.map(|ordinate| u8::try_from(ordinate).unwrap_or(u8::MAX));
-    shape.node(Coordinates(place)).ok_or(DefectError::NoNode)
+    let coordinates = ordinates.map(|ordinate| u8::try_from(ordinate).unwrap_or(u8::MAX));
+    shape
+        .node(Coordinates(coordinates))
+        .ok_or(DefectError::NoNode)
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

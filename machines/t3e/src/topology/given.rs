@@ -45,7 +45,7 @@ impl RingKind {
     /// The kind of the ring through a node; `None` if the line is not closed.
     pub fn of(shape: &Shape, node: u32, dimension: usize) -> Option<Self> {
         let ring = shape.ring(node, dimension);
-        let ordinate = |&node: &u32| shape.place(node).0[dimension];
+        let ordinate = |&node: &u32| shape.coordinates(node).0[dimension];
         ring.closed.then(|| Self {
             dimension,
             ordinates: ring.nodes.iter().map(ordinate).collect(),
@@ -231,7 +231,7 @@ impl GivenTables {
     /// Reads a file of tables for a torus of that shape.
     ///
     /// # Errors
-    /// Problems of the file.
+    /// The mistakes in the file.
     pub fn read_file(file: &str, bytes: &[u8], shape: &Shape) -> Result<Self, Problems> {
         read_other(file, bytes, WHAT, |fields, root| {
             let example = "{ dimensions = ..., ordinates = ..., ... }, or sections [[vc_tables]]";
@@ -272,7 +272,7 @@ pub(super) fn read(
     let Some(name) = value.get_ref().as_str() else {
         return sections(fields, value, shape, &mut note);
     };
-    let place = Location::Text(value.span());
+    let location = Location::Text(value.span());
     let opened = fields.files.open(name);
     let read = opened.map(|bytes| GivenTables::read_file(name, &bytes, shape));
     match read {
@@ -287,7 +287,7 @@ pub(super) fn read(
                     let message = format!("{}:{line}:{column}: {}", Shown(name), mistake.message);
                     mistake
                         .kind
-                        .at(place.clone(), message)
+                        .at(location.clone(), message)
                         .help(mistake.help.clone())
                 });
             }
@@ -295,7 +295,7 @@ pub(super) fn read(
                 // The limit of reported mistakes is reached, so only count this one.
                 fields
                     .mistakes
-                    .add(|| K::BadValue.at(place.clone(), "further mistakes are not shown"));
+                    .add(|| K::BadValue.at(location.clone(), "further mistakes are not shown"));
             }
             GivenTables::default()
         }
@@ -319,7 +319,7 @@ fn sections(
 ) -> GivenTables {
     let kinds = RingKind::all(shape);
     let mut found = GivenTables::default();
-    let mut places: BTreeMap<RingKind, Range<usize>> = BTreeMap::new();
+    let mut spans: BTreeMap<RingKind, Range<usize>> = BTreeMap::new();
     for section in fields.tables(value, "a section [[vc_tables]]") {
         let span = section.span();
         let Some((named, datelines, entries)) = self::section(fields, section, &kinds, shape)
@@ -327,7 +327,7 @@ fn sections(
             continue;
         };
         for kind in named {
-            if let Some(first) = places.get(&kind) {
+            if let Some(first) = spans.get(&kind) {
                 fields.mistakes.add(|| {
                     let message = format!("the rings in {kind} already have tables");
                     let mistake = K::NamedTwice.at(Location::Text(span.clone()), message);
@@ -337,7 +337,7 @@ fn sections(
                 continue;
             }
             note(&kind, span.clone());
-            places.insert(kind.clone(), span.clone());
+            spans.insert(kind.clone(), span.clone());
             found.0.insert(kind, (datelines, entries.clone()));
         }
     }
@@ -446,9 +446,9 @@ fn ordinates(fields: &mut Fields, value: Value<'_, '_>) -> Option<Vec<u8>> {
 }
 
 fn datelines(fields: &mut Fields, value: Value<'_, '_>) -> Option<[u8; 2]> {
-    let told = fields.mistakes.len();
+    let before = fields.mistakes.len();
     let datelines = fields.array(value, MOST_NODES as u8 - 1);
-    if datelines.is_none() && fields.mistakes.len() == told {
+    if datelines.is_none() && fields.mistakes.len() == before {
         let message = "expected the two datelines of a ring";
         fields.bad(
             value.span(),

@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn options_that_make_no_torus_are_refused() {
-        for (options, told) in [
+        for (options, expected) in [
             (&[("size", "4x4")][..], "invalid size"),
             (
                 &[("size", "4x4x4"), ("partial", "5x1x1")],
@@ -278,8 +278,8 @@ mod tests {
                 "not a link or node",
             ),
         ] {
-            let refused = generate(&given(options)).expect_err(told);
-            assert!(refused.contains(told), "{refused}");
+            let refused = generate(&given(options)).expect_err(expected);
+            assert!(refused.contains(expected), "{refused}");
         }
     }
 }

@@ -113,8 +113,8 @@ impl Torus {
         let above = |node| shape.neighbour(node, Direction::PlusZ);
         let ends = destinations.iter().map(|&node| {
             (
-                shape.place(node),
-                above(node).map(|above| shape.place(above)),
+                shape.coordinates(node),
+                above(node).map(|above| shape.coordinates(above)),
             )
         });
         Ok(Routes {

@@ -138,18 +138,18 @@ fn shortest(
         if leg + 1 < LEGS {
             for minus in [true, false] {
                 let next = (node, leg + 1, minus);
-                let place = &mut before[number(next)];
-                if place.is_none() {
-                    *place = Some((state, false));
+                let entry = &mut before[number(next)];
+                if entry.is_none() {
+                    *entry = Some((state, false));
                     queue.push_front(next);
                 }
             }
         }
         if let Some(other) = neighbour(node, Direction::of(leg % 3, minus)) {
             let next = (other, leg, minus);
-            let place = &mut before[number(next)];
-            if place.is_none() {
-                *place = Some((state, true));
+            let entry = &mut before[number(next)];
+            if entry.is_none() {
+                *entry = Some((state, true));
                 queue.push_back(next);
             }
         }

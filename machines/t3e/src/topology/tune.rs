@@ -381,7 +381,7 @@ mod tests {
             Found::of(&kind(nodes), datelines, entries).err()
         };
         assert_eq!(refused(4, [0, 3], &[[0; 2]; 4]), None);
-        for (nodes, datelines, entries, told) in [
+        for (nodes, datelines, entries, expected) in [
             (
                 33,
                 [0, 32],
@@ -398,7 +398,7 @@ mod tests {
         ] {
             let why = refused(nodes, datelines, &vec![[0; 2]; entries]);
             assert!(
-                why.as_ref().is_some_and(|why| why.contains(told)),
+                why.as_ref().is_some_and(|why| why.contains(expected)),
                 "{why:?}"
             );
         }

@@ -172,11 +172,11 @@ impl VcTables {
         let way = |minus: bool| {
             let way = ring.one_way(minus);
             let of = |ordinate: &u8| {
-                let place = ring
+                let position = ring
                     .ordinates()
                     .iter()
                     .position(|other| other == ordinate)?;
-                Some(entries.get(place)?[usize::from(minus)])
+                Some(entries.get(position)?[usize::from(minus)])
             };
             let by_position: Option<Vec<u8>> = way.ordinates().iter().map(of).collect();
             RingTables::from_entries(way, &by_position?)

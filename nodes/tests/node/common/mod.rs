@@ -55,8 +55,8 @@ fn length(number: u64, limit: usize) -> usize {
     }
 }
 
-fn fill(number: u64, place: usize) -> u8 {
-    (number as usize * 31 + place * 7) as u8
+fn fill(number: u64, index: usize) -> u8 {
+    (number as usize * 31 + index * 7) as u8
 }
 
 impl Toy {
@@ -104,9 +104,9 @@ impl Node for Toy {
             return;
         }
         let bad = (17..bytes.len()).find(|&i| bytes[i] != fill(number, i));
-        if let Some(place) = bad {
+        if let Some(index) = bad {
             port.complaints
-                .push_back(format!("frame {number}: byte {place} is wrong"));
+                .push_back(format!("frame {number}: byte {index} is wrong"));
         }
         port.expected += 1;
         (port.last_progress, port.tries) = (now, 0);
@@ -149,8 +149,8 @@ impl Node for Toy {
         buf[0] = u8::from(data);
         buf[1..9].copy_from_slice(&port.sent.to_be_bytes());
         buf[9..17].copy_from_slice(&port.expected.to_be_bytes());
-        for (place, byte) in buf[..bytes].iter_mut().enumerate().skip(17) {
-            *byte = fill(port.sent, place);
+        for (index, byte) in buf[..bytes].iter_mut().enumerate().skip(17) {
+            *byte = fill(port.sent, index);
         }
         port.owes_ack = false;
         port.sent += u64::from(data);
@@ -347,7 +347,7 @@ pub fn join_interfaces() {
 }
 
 /// Waits until `p0` and `p1` can send: the kernel attaches their queues only after `ip` has
-/// returned, and silently drops what is sent before.
+/// returned, and silently drops earlier frames.
 pub fn wait_until_interfaces_send() {
     for interface in ["p0", "p1"] {
         let show = format!("-oneline link show {interface}");
@@ -355,7 +355,7 @@ pub fn wait_until_interfaces_send() {
     }
 }
 
-/// Runs `ip` in the calling thread's namespace, and returns what it prints.
+/// Runs `ip` in the calling thread's namespace, and returns its output.
 pub fn ip(arguments: &str) -> String {
     let output = Command::new("ip")
         .args(arguments.split(' '))

@@ -12,7 +12,7 @@ const TOLD_BY_HAND: [(&str, &str); 4] = [
     ("cycles", "Cycles of the chip's clock since it was made."),
     (
         "stalls.input",
-        "How often something waited in an input queue for a place in a row buffer.",
+        "How often something waited in an input queue for a slot in a row buffer.",
     ),
     (
         "stalls.row",
@@ -71,16 +71,16 @@ struct Declared {
 pub fn page(root: &Path) -> Outcome<String> {
     let declared = all_declared(root)?;
     let mut page = String::from(
-        "# Counters\n\n`phitwire ctl --lab LAB NODE stats` prints the counters of a node that are not zero \
-         (`--zero` all of them), `phitwire metrics` gives them to Prometheus. They only grow, from the \
-         start of the process on. `portN.` stands before those of the link at port N.\n",
+        "# Counters\n\n`phitwire ctl --lab LAB NODE stats` prints the nonzero counters of a node (all \
+         of them with `--zero`), and `phitwire metrics` exports them to Prometheus. They count from the start \
+         of the process and never decrease. Counters of the link at port N have the prefix `portN.`.\n",
     );
     let samples = samples()?;
     let shared = shared_of_links(&samples, &declared)?;
     page.push_str("\n## Every link\n\nOf the link ends of all machines, as `portN.NAME`.\n\n");
     table(&mut page, &shared);
     for sample in &samples {
-        let (own, links) = told(sample);
+        let (own, links) = counter_names(sample);
         let title = format!("{}: {}", sample.machine, sample.kind());
         page.push_str(&format!("\n## {title}\n\n"));
         let rows = own.iter().map(|name| row(sample, name, &declared));
@@ -134,7 +134,7 @@ fn lines(page: &mut String, rows: &[(String, &str)]) {
 }
 
 /// The names that a node reports: its own, and those of its links without the port.
-fn told(sample: &Sample) -> (Vec<String>, Vec<String>) {
+fn counter_names(sample: &Sample) -> (Vec<String>, Vec<String>) {
     let (mut own, mut links) = (Vec::new(), Vec::new());
     sample.device.for_each_counter(&mut |name, _| {
         let of_link = name
@@ -160,7 +160,7 @@ fn shared_of_links<'a>(
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
     let mut order = Vec::new();
     for sample in samples {
-        for name in told(sample).1 {
+        for name in counter_names(sample).1 {
             let count = times.entry(name.clone()).or_default();
             if *count == 0 {
                 order.push(name);

@@ -5,7 +5,7 @@
 //! captures the frames that the sender handed over, including those that nftables drops at the
 //! receiver, but not those that netem dropped at the sender's interface. [`CapturePoint::Receiver`]
 //! captures frames that arrive at the other end, before nftables there. [`CapturePoint::Both`]
-//! captures both. Neither place shows which frames netem or nftables drops: netem is before both,
+//! captures both. Neither point shows which frames netem or nftables drops: netem is before both,
 //! nftables after both. Frames missing from the second were lost between the two interfaces.
 //!
 //! - [`links`](LabLink) reads the links of a lab;

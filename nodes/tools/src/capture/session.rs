@@ -114,7 +114,7 @@ pub struct CapturedDirection {
     way: FrameDirection,
     /// The tap; `None` once the interface is gone.
     tap: Option<Tap>,
-    place: Namespace,
+    namespace: Namespace,
 }
 
 /// An entered namespace. An open tap keeps a deleted namespace alive, including its interfaces, so
@@ -162,10 +162,10 @@ impl Capture {
     pub fn open(
         lab: &str,
         links: &[LabLink],
-        place: CapturePoint,
+        point: CapturePoint,
         filter: &Filter,
     ) -> Result<(Self, Vec<String>), CaptureError> {
-        let wanted = wanted(links, place, filter);
+        let wanted = wanted(links, point, filter);
         let needed = wanted
             .values()
             .map(|of_node| of_node.len() as u64)
@@ -335,11 +335,14 @@ impl Capture {
 
     /// Closes the taps of deleted namespaces after reading their last frames.
     fn leave_deleted(&mut self, reader: &mut TapReader, to: &mut Vec<Waiting>) {
-        let places: BTreeSet<&Namespace> = self.heard.iter().map(|heard| &heard.place).collect();
-        let gone = places.into_iter().filter(|place| place.is_gone());
+        let namespaces: BTreeSet<&Namespace> =
+            self.heard.iter().map(|heard| &heard.namespace).collect();
+        let gone = namespaces
+            .into_iter()
+            .filter(|namespace| namespace.is_gone());
         let gone: BTreeSet<Namespace> = gone.cloned().collect();
         for index in 0..self.heard.len() {
-            if gone.contains(&self.heard[index].place) {
+            if gone.contains(&self.heard[index].namespace) {
                 self.listen(&[index], reader, to);
                 self.drop_tap(index);
             }
@@ -424,7 +427,7 @@ impl Capture {
 /// The taps to open, by node.
 fn wanted(
     links: &[LabLink],
-    place: CapturePoint,
+    point: CapturePoint,
     filter: &Filter,
 ) -> BTreeMap<String, Vec<(usize, Wanted)>> {
     let mut wanted: BTreeMap<String, Vec<(usize, Wanted)>> = BTreeMap::new();
@@ -434,7 +437,7 @@ fn wanted(
             if !filter.includes(&link.ends[from].node) {
                 continue;
             }
-            for &tap_direction in place.directions() {
+            for &tap_direction in point.directions() {
                 let ends = [&link.ends[from], &link.ends[1 - from]];
                 let (at, suffix, what) = match tap_direction {
                     TapDirection::Sent => (ends[0], "", "as sent"),
@@ -504,7 +507,7 @@ fn open_taps(
                     TapDirection::Received => FrameDirection::In,
                 },
                 tap: Some(tap),
-                place: Namespace {
+                namespace: Namespace {
                     path: path.clone(),
                     inode,
                 },

@@ -54,13 +54,13 @@ struct Ticked {
 
 impl Ticked {
     fn new(axis: &Axis) -> Self {
-        let place = |value| axis.scale.place(value);
+        let position = |value| axis.scale.position(value);
         let ticks = axis.scale.ticks(axis.range);
         let fine = axis.scale.fine_ticks(axis.range);
         Self {
-            range: (place(axis.range.0)..place(axis.range.1)).into(),
-            ticks: ticks.into_iter().map(place).collect(),
-            fine: fine.into_iter().map(place).collect(),
+            range: (position(axis.range.0)..position(axis.range.1)).into(),
+            ticks: ticks.into_iter().map(position).collect(),
+            fine: fine.into_iter().map(position).collect(),
         }
     }
 }
@@ -91,13 +91,14 @@ fn draw_panel(area: &Area<'_>, chart: &Chart, panel: &Panel, below: i32) -> Resu
         .x_label_area_size(below)
         .y_label_area_size(LEFT)
         .build_cartesian_2d(Ticked::new(x), Ticked::new(y))?;
-    let label = |axis: &Axis, place: f64| axis.scale.label(axis.scale.value(place), axis.range);
+    let label =
+        |axis: &Axis, position: f64| axis.scale.label(axis.scale.value(position), axis.range);
     context
         .configure_mesh()
         .x_desc(if below > 0 { x.name.as_str() } else { "" })
         .y_desc(&y.name)
-        .x_label_formatter(&|place| label(x, *place))
-        .y_label_formatter(&|place| label(y, *place))
+        .x_label_formatter(&|position| label(x, *position))
+        .y_label_formatter(&|position| label(y, *position))
         .label_style(("sans-serif", 13))
         .axis_desc_style(("sans-serif", 14))
         .bold_line_style(rgb(GREY).mix(0.25))
@@ -108,8 +109,8 @@ fn draw_panel(area: &Area<'_>, chart: &Chart, panel: &Panel, below: i32) -> Resu
         draw_band(&mut context, x, y, curve)?;
     }
     for mark in &chart.marks {
-        let place = x.scale.place(mark.x);
-        let ends = [y.range.0, y.range.1].map(|end| (place, y.scale.place(end)));
+        let position = x.scale.position(mark.x);
+        let ends = [y.range.0, y.range.1].map(|end| (position, y.scale.position(end)));
         let style = rgb(mark.colour).stroke_width(1);
         let (size, spacing) = if mark.is_dotted { (2, 3) } else { (7, 4) };
         context.draw_series(DashedLineSeries::new(ends, size, spacing, style))?;
@@ -141,7 +142,7 @@ fn draw_band(
     }
     let end = |point: Point, sign: f64| {
         let value = (point.y + sign * point.half_width).clamp(y.range.0, y.range.1);
-        (x.scale.place(point.x), y.scale.place(value))
+        (x.scale.position(point.x), y.scale.position(value))
     };
     let upper = known.iter().map(|&point| end(point, 1.0));
     let lower = known.iter().rev().map(|&point| end(point, -1.0));
@@ -166,13 +167,13 @@ fn draw_curve(
     let points = curve.points.iter().copied();
     let can_show = |point: &Point| x.scale.has(point.x) && y.scale.has(point.y);
     let points: Vec<Point> = points.filter(can_show).collect();
-    let top = y.scale.place(y.range.1);
-    let place = |point: &Point| (x.scale.place(point.x), y.scale.place(point.y));
+    let top = y.scale.position(y.range.1);
+    let position = |point: &Point| (x.scale.position(point.x), y.scale.position(point.y));
     let colour = rgb(curve.colour);
     let steady = points.iter().take_while(|point| point.is_steady);
-    let steady: Places = steady.map(place).collect();
+    let steady: Points = steady.map(position).collect();
     let from = steady.len().saturating_sub(1);
-    let rest: Places = points[from..].iter().map(place).collect();
+    let rest: Points = points[from..].iter().map(position).collect();
     let steady = up_to(top, &steady);
     let line = colour.stroke_width(2);
     match curve.stroke {
@@ -188,15 +189,18 @@ fn draw_curve(
     if curve.stroke == Stroke::Thin {
         return Ok(());
     }
-    for point in points.iter().filter(|point| place(point).1 <= top + 1e-9) {
+    for point in points
+        .iter()
+        .filter(|point| position(point).1 <= top + 1e-9)
+    {
         let fill = if point.is_steady { colour } else { WHITE };
-        context.draw_series([Circle::new(place(point), 3, fill.filled())])?;
-        context.draw_series([Circle::new(place(point), 3, colour.stroke_width(1))])?;
+        context.draw_series([Circle::new(position(point), 3, fill.filled())])?;
+        context.draw_series([Circle::new(position(point), 3, colour.stroke_width(1))])?;
     }
     Ok(())
 }
 
-type Places = Vec<(f64, f64)>;
+type Points = Vec<(f64, f64)>;
 
 /// The point at which the line between two points crosses `top`.
 fn crossing(top: f64, (x0, y0): (f64, f64), (x1, y1): (f64, f64)) -> (f64, f64) {
@@ -204,7 +208,7 @@ fn crossing(top: f64, (x0, y0): (f64, f64), (x1, y1): (f64, f64)) -> (f64, f64) 
 }
 
 /// A curve cut at its first crossing of `top`, so that it visibly leaves the panel.
-pub(super) fn up_to(top: f64, points: &[(f64, f64)]) -> Places {
+pub(super) fn up_to(top: f64, points: &[(f64, f64)]) -> Points {
     let inside = points.iter().take_while(|&&(_, y)| y <= top).count();
     let mut shown = points[..inside].to_vec();
     if let (Some(&last), Some(&next)) = (shown.last(), points.get(inside)) {
@@ -214,8 +218,8 @@ pub(super) fn up_to(top: f64, points: &[(f64, f64)]) -> Places {
 }
 
 /// The pieces of a line below `top`.
-pub(super) fn pieces_below(top: f64, points: &[(f64, f64)]) -> Vec<Places> {
-    let mut pieces: Vec<Places> = Vec::new();
+pub(super) fn pieces_below(top: f64, points: &[(f64, f64)]) -> Vec<Points> {
+    let mut pieces: Vec<Points> = Vec::new();
     let mut is_open = false;
     for pair in points.windows(2) {
         let [a, b] = [pair[0], pair[1]];

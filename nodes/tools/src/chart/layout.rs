@@ -48,8 +48,8 @@ pub(super) struct Layout<'a> {
 
 /// Pixels from the left edge of the panels to a value.
 fn across(x: &Axis, value: f64) -> i32 {
-    let (low, high) = (x.scale.place(x.range.0), x.scale.place(x.range.1));
-    let part = (x.scale.place(value) - low) / (high - low);
+    let (low, high) = (x.scale.position(x.range.0), x.scale.position(x.range.1));
+    let part = (x.scale.position(value) - low) / (high - low);
     (part * f64::from(WIDTH - LEFT)).round() as i32
 }
 

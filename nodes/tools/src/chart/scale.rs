@@ -23,7 +23,7 @@ impl Scale {
     }
 
     /// The position of a value, linear on the screen.
-    pub fn place(self, value: f64) -> f64 {
+    pub fn position(self, value: f64) -> f64 {
         match self {
             Self::Linear => value,
             Self::Decades => value.max(f64::MIN_POSITIVE).log10(),
@@ -32,11 +32,11 @@ impl Scale {
     }
 
     /// The value at a position.
-    pub fn value(self, place: f64) -> f64 {
+    pub fn value(self, position: f64) -> f64 {
         match self {
-            Self::Linear => place,
-            Self::Decades => 10_f64.powf(place),
-            Self::Doublings => place.exp2(),
+            Self::Linear => position,
+            Self::Decades => 10_f64.powf(position),
+            Self::Doublings => position.exp2(),
         }
     }
 

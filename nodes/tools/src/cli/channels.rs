@@ -122,7 +122,7 @@ pub fn load_into(args: &LoadArgs) -> miette::Result<ExitCode> {
         .read_channel_tables(&name, &bytes)
         .map_err(Report::new)?;
     // Exclude watchers, which would restore the description's tables.
-    let _place = manager::claim(&lab).map_err(|error| miette!("{error}"))?;
+    let _claim = manager::claim(&lab).map_err(|error| miette!("{error}"))?;
     let from = args.via.router()?;
     let doubt = doubt(&lab, &*network, from.is_some())?;
     let loaded = match from {

@@ -143,7 +143,7 @@ enum CollectiveCommand {
 }
 
 /// Maximum number of positions of a stage that are printed.
-const MOST_PLACES: usize = 8;
+const MOST_POSITIONS: usize = 8;
 
 /// An invalid register value.
 #[derive(Debug, thiserror::Error)]
@@ -364,12 +364,13 @@ fn pipeline_table(report: &PipelineReport) -> String {
     let mut table = TextTable::new(&["stage", "channel", "held", "of", "unit", "stalls", "where"]);
     for stage in &report.stages {
         for (channel, name) in stage.channels.iter().enumerate() {
-            let held = |place: &Place| place.held.get(channel).copied().unwrap_or(0);
-            let holding = stage.places.iter().filter(|place| held(place) > 0);
-            let places = holding.map(|place| format!("{}: {}", place.number, held(place)));
-            let mut places: Vec<_> = places.take(MOST_PLACES + 1).collect();
-            if places.len() > MOST_PLACES {
-                places[MOST_PLACES] = "...".to_owned();
+            let held = |position: &Place| position.held.get(channel).copied().unwrap_or(0);
+            let holding = stage.places.iter().filter(|position| held(position) > 0);
+            let positions =
+                holding.map(|position| format!("{}: {}", position.number, held(position)));
+            let mut positions: Vec<_> = positions.take(MOST_POSITIONS + 1).collect();
+            if positions.len() > MOST_POSITIONS {
+                positions[MOST_POSITIONS] = "...".to_owned();
             }
             let is_first = channel == 0;
             let capacity = stage.capacity.get(channel);
@@ -382,9 +383,9 @@ fn pipeline_table(report: &PipelineReport) -> String {
                 room.unwrap_or_default(),
                 stage.unit.to_string(),
                 stalls.map(|stalls| stalls.to_string()).unwrap_or_default(),
-                match places.is_empty() {
+                match positions.is_empty() {
                     true => String::new(),
-                    false => format!("{} {}", stage.place, places.join(", ")),
+                    false => format!("{} {}", stage.place, positions.join(", ")),
                 },
             ]);
         }

@@ -89,19 +89,19 @@ fn differs(
     let Difference::Missing(links) = difference else {
         return Err(miette!("{file} does not match: {difference}"));
     };
-    let told = missing(network, links);
+    let lack = missing(network, links);
     if !args.missing {
         return Err(miette!(
             help = "--missing describes the missing links as absent or broken",
-            "{file} does not match: {told}"
+            "{file} does not match: {lack}"
         ));
     }
     let without = network.without(links);
     let without = without.ok_or_else(|| {
         let name = network.name();
-        miette!("{told}; a description of {name} cannot express missing links")
+        miette!("{lack}; a description of {name} cannot express missing links")
     })?;
-    output::print_error(&format!("note: {told}"));
+    output::print_error(&format!("note: {lack}"));
     generate::description(&*without)
         .wrap_err_with(|| format!("{file}: without the missing links this is not a valid network"))
 }

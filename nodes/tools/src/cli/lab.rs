@@ -119,10 +119,10 @@ fn scripts(named: Option<PathBuf>, own: Option<&Path>) -> miette::Result<PathBuf
         };
     }
     let above = own.into_iter().flat_map(Path::ancestors).skip(1);
-    let places = above.flat_map(|place| {
-        ["netns-scripts", "share/phitwire/netns-scripts"].map(|below| place.join(below))
+    let candidates = above.flat_map(|dir| {
+        ["netns-scripts", "share/phitwire/netns-scripts"].map(|below| dir.join(below))
     });
-    let mut found = places.filter(|place| place.join(MARK).exists());
+    let mut found = candidates.filter(|dir| dir.join(MARK).exists());
     found.next().ok_or_else(|| {
         miette!(
             help = format!("set {SCRIPTS}=DIRECTORY to netns-scripts of the phitwire sources"),
@@ -138,31 +138,31 @@ mod tests {
     #[test]
     fn scripts_are_found_from_a_build_a_prefix_and_the_environment() {
         let root = tempfile::tempdir().expect("a scratch directory");
-        let place = |below: &str| root.path().join(below);
+        let path = |below: &str| root.path().join(below);
         for below in [
             "source/netns-scripts",
             "usr/share/phitwire/netns-scripts",
             "empty",
         ] {
-            std::fs::create_dir_all(place(below)).expect("a directory");
+            std::fs::create_dir_all(path(below)).expect("a directory");
         }
         for below in ["source/netns-scripts", "usr/share/phitwire/netns-scripts"] {
-            std::fs::write(place(below).join(MARK), "").expect("a file");
+            std::fs::write(path(below).join(MARK), "").expect("a file");
         }
-        let from = |own: &str| scripts(None, Some(&place(own))).ok();
+        let from = |own: &str| scripts(None, Some(&path(own))).ok();
         assert_eq!(
             from("source/target/release/phitwire"),
-            Some(place("source/netns-scripts"))
+            Some(path("source/netns-scripts"))
         );
         assert_eq!(
             from("usr/bin/phitwire"),
-            Some(place("usr/share/phitwire/netns-scripts"))
+            Some(path("usr/share/phitwire/netns-scripts"))
         );
         assert_eq!(from("empty/phitwire"), None);
-        let named = |below: &str| scripts(Some(place(below)), None);
+        let named = |below: &str| scripts(Some(path(below)), None);
         assert_eq!(
             named("source/netns-scripts").ok(),
-            Some(place("source/netns-scripts"))
+            Some(path("source/netns-scripts"))
         );
         let error = named("empty").expect_err("nothing is there").to_string();
         assert!(error.contains("PHITWIRE_SCRIPTS"), "{error}");

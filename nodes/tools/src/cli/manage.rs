@@ -192,9 +192,9 @@ fn reroute(args: &RerouteArgs) -> miette::Result<ExitCode> {
     let stop = stop_at_signals()?;
     let interval = Duration::from_millis(args.interval.max(10));
     let mut printed = Ok(ExitCode::SUCCESS);
-    let tell = |report: &Report| printed = show(report, args.lab.json, true);
+    let print = |report: &Report| printed = show(report, args.lab.json, true);
     manager
-        .watch(interval, &|| stop.requests() > 0, tell)
+        .watch(interval, &|| stop.requests() > 0, print)
         .map_err(|error| miette!("{error}"))?;
     printed
 }

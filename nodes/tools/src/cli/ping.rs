@@ -184,7 +184,7 @@ impl Tally {
 
 pub fn run(args: &PingArgs) -> miette::Result<ExitCode> {
     let lab = Lab::open(&args.lab)?;
-    let (_, target) = (lab.place(&args.from)?, lab.place(&args.to)?);
+    let (_, target) = (lab.numbers_of(&args.from)?, lab.numbers_of(&args.to)?);
     let spec = ProbeSpec {
         to: target.number,
         ..args.probe.spec()

@@ -69,7 +69,13 @@ pub fn run(args: &PlotArgs) -> miette::Result<ExitCode> {
     // The line would follow the drawing in /dev/stdout.
     match file.starts_with("/dev") {
         true => Ok(ExitCode::SUCCESS),
-        false => super::print(&format!("{}: {} points\n", file.display(), samples.len())),
+        false => {
+            let points = match samples.len() {
+                1 => "1 point".to_owned(),
+                count => format!("{count} points"),
+            };
+            super::print(&format!("{}: {points}\n", file.display()))
+        }
     }
 }
 

@@ -84,7 +84,7 @@ impl Lines {
     ) -> Self {
         let (end, ended) = mpsc::channel::<()>();
         let began = Instant::now();
-        let tell = move || {
+        let report = move || {
             while ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
                 if let Ok(state) = state.lock() {
                     let seconds = began.elapsed().as_secs();
@@ -92,7 +92,7 @@ impl Lines {
                 }
             }
         };
-        Self(Some((end, thread::spawn(tell))))
+        Self(Some((end, thread::spawn(report))))
     }
 }
 
@@ -112,24 +112,24 @@ mod tests {
 
     #[test]
     fn lines_show_progress_until_the_end() {
-        let (told, lines_told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let state = Arc::new(Mutex::new("load 0.1, measuring".to_owned()));
         let interval = Duration::from_millis(1);
         let lines = Lines::new("phitwire sim", Arc::clone(&state), interval, move |line| {
-            let _ = told.send(line.to_owned());
+            let _ = sender.send(line.to_owned());
         });
         let bound = Duration::from_secs(60);
-        let first = lines_told.recv_timeout(bound).expect("a line");
+        let first = receiver.recv_timeout(bound).expect("a line");
         assert_eq!(first, "phitwire sim: 0 s, load 0.1, measuring");
         "load 0.2".clone_into(&mut state.lock().expect("nobody panics"));
         let next = |line: String| line.ends_with("load 0.2").then_some(());
         let until = Instant::now() + bound;
-        while lines_told.recv_timeout(bound).ok().and_then(next).is_none() {
-            assert!(Instant::now() < until, "the new state is told");
+        while receiver.recv_timeout(bound).ok().and_then(next).is_none() {
+            assert!(Instant::now() < until, "the new state is printed");
         }
         drop(lines);
-        while lines_told.try_recv().is_ok() {}
-        let late = lines_told.recv_timeout(10 * interval);
+        while receiver.try_recv().is_ok() {}
+        let late = receiver.recv_timeout(10 * interval);
         assert_eq!(late, Err(RecvTimeoutError::Disconnected));
     }
 }

@@ -43,11 +43,11 @@ pub fn run(args: &RecordArgs) -> miette::Result<ExitCode> {
     let begun = Instant::now();
     let (mut lines, mut sample) = (0, before.clone());
     let is_cut = loop {
-        let told = detector.detect(&before, &sample).into_iter().map(event_of);
+        let events = detector.detect(&before, &sample).into_iter().map(event_of);
         let t = sample
             .at_ms
             .saturating_sub(header.clock.begin_ms.unwrap_or(0));
-        let line = encoder.line(t, &moment_of(&header, &sample), told.collect());
+        let line = encoder.line(t, &moment_of(&header, &sample), events.collect());
         // Flush, so that data survive if this process is killed or the machine crashes.
         let written = writer.line(&line).and_then(|()| writer.flush());
         written.into_diagnostic().wrap_err_with(named)?;

@@ -9,7 +9,7 @@ use phitwire_nodes::nearest::nearest;
 use phitwire_nodes::output;
 use phitwire_nodes::run_dir::labs;
 
-/// What users may call a command, and its name.
+/// Names that users may try, and the command meant.
 const ALIASES: [(&str, &str); 6] = [
     ("counters", "stats"),
     ("list", "status"),
@@ -19,7 +19,7 @@ const ALIASES: [(&str, &str); 6] = [
     ("stop", "down"),
 ];
 
-/// Words for a fault that no link has, and what comes near it.
+/// Words for a fault that links do not support, and the closest alternative.
 const LOSSES: [&str; 3] = ["drop", "lose", "loss"];
 const NO_LOSS: &str = "no fault loses a frame; `phitwire lab impair LINK loss 3%` loses a share \
                        of them, force-retry makes the link resend without a loss";
@@ -123,7 +123,7 @@ fn meant(root: &clap::Command, path: &[String], word: &str) -> Option<String> {
             }
         }
         level = below;
-        // Clap itself names similar commands at the place of the error.
+        // Clap itself suggests similar commands.
         let elsewhere = level.iter().filter(|(names, ..)| {
             names.split_last().is_none_or(|(_, above)| above != path) || alias.is_some()
         });
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     /// The hints about a line that is refused, where a lab `demo` is up.
-    fn told(line: &str) -> String {
+    fn error_of(line: &str) -> String {
         let words = || line.split(' ').map(str::to_owned);
         let all = ["phitwire".to_owned()].into_iter().chain(words());
         // Whatever the environment of this test.
@@ -203,8 +203,8 @@ mod tests {
             ("topology foo", "generate, check, show"),
             ("ctl --lab x nic0 foo", "stats, links, pipeline"),
         ] {
-            let told = told(line);
-            assert!(told.contains(&format!("available: {named}")), "{told}");
+            let error = error_of(line);
+            assert!(error.contains(&format!("available: {named}")), "{error}");
         }
     }
 
@@ -225,23 +225,23 @@ mod tests {
                 "phitwire ctl --lab LAB NODE stats",
             ),
         ] {
-            let told = told(line);
+            let error = error_of(line);
             assert!(
-                told.ends_with(&format!("did you mean `{meant}`?")),
-                "{line}: {told}"
+                error.ends_with(&format!("did you mean `{meant}`?")),
+                "{line}: {error}"
             );
         }
-        assert!(!told("elephant").contains("did you mean"));
-        assert!(told("ctl --lab x nic0 fault drop-frame 3").contains("lab impair LINK loss"));
+        assert!(!error_of("elephant").contains("did you mean"));
+        assert!(error_of("ctl --lab x nic0 fault drop-frame 3").contains("lab impair LINK loss"));
     }
 
     #[test]
     fn a_missing_lab_is_refused_with_those_that_are_up() {
         for line in ["ping nic0 nic7", "top --once", "ctl r1-0 stats"] {
-            let told = told(line);
-            assert!(told.contains("labs that are up: demo;"), "{line}: {told}");
+            let error = error_of(line);
+            assert!(error.contains("labs that are up: demo;"), "{line}: {error}");
         }
-        assert_eq!(told("ping --lab demo nic0"), "");
+        assert_eq!(error_of("ping --lab demo nic0"), "");
         assert!(where_labs_are(&[]).contains("phitwire lab up"));
     }
 }

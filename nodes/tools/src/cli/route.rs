@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{json, print};
 use crate::description;
-use crate::trace::live::{Lab, place};
+use crate::trace::live::{Lab, numbers_of};
 
 /// Maximum number of routers on a path.
 const MOST_HOPS: usize = 64;
@@ -58,7 +58,7 @@ pub(super) struct Path<'a> {
     version: u32,
     /// Name of the network.
     topology: &'a str,
-    /// The lab whose routers were asked; null: the description alone.
+    /// The lab whose routers were queried; null: the description alone.
     lab: Option<&'a str>,
     /// Source of the packet.
     from: &'a str,
@@ -102,15 +102,15 @@ impl DecisionSource<'_> {
             Self::Description(network, made) => {
                 let device = match made.entry(node) {
                     Entry::Occupied(made) => made.into_mut(),
-                    Entry::Vacant(place) => {
+                    Entry::Vacant(entry) => {
                         let device = network.device(name, &Runtime::new("route", 1), Time::ZERO);
-                        place.insert(device.map_err(|error| miette!("{name}: {error}"))?)
+                        entry.insert(device.map_err(|error| miette!("{name}: {error}"))?)
                     }
                 };
-                let told = device
+                let found = device
                     .need::<capability::Outlook>()
                     .map(|router| router.outlook(question));
-                let mut outlook = told.map_err(|error| miette!("{name}: {error}"))?;
+                let mut outlook = found.map_err(|error| miette!("{name}: {error}"))?;
                 // Clear the state: links of a description are neither up nor down.
                 outlook.ways.iter_mut().for_each(|way| way.is_up = None);
                 Ok(outlook)
@@ -142,7 +142,7 @@ pub fn run(args: &RouteArgs) -> miette::Result<ExitCode> {
         Some(lab) => DecisionSource::Lab(lab),
         None => DecisionSource::Description(network, BTreeMap::new()),
     };
-    let (source, target) = (place(network, from)?, place(network, to)?);
+    let (source, target) = (numbers_of(network, from)?, numbers_of(network, to)?);
     let question = Question {
         port: 0,
         to: target.routed,
@@ -316,7 +316,7 @@ mod tests {
     /// links of one router are down.
     fn path_with_dead_links(of: &str) -> (Vec<String>, Option<String>) {
         let network = description::find("aries-3x4").expect("a ready topology");
-        let [from, to] = ["nic0", "nic4"].map(|name| place(&*network, name).expect(name));
+        let [from, to] = ["nic0", "nic4"].map(|name| numbers_of(&*network, name).expect(name));
         let mut asked = DecisionSource::Description(&*network, BTreeMap::new());
         let question = Question {
             port: 0,

@@ -138,12 +138,12 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         processors: processors(&*network),
         nonce: runtime.epoch,
     });
-    let place = args
+    let position = args
         .stay
         .then(|| NetworkPosition::of(&*network, &args.node))
         .flatten();
     let config = ProcessConfig {
-        place,
+        position,
         node: args.node,
         lab: args.lab,
         link: args.link,

@@ -12,7 +12,7 @@ use phitwire::trace::Flow;
 use phitwire_nodes::output::print_error;
 
 use super::trace::write_perfetto;
-use crate::trace::live::place;
+use crate::trace::live::numbers_of;
 use crate::trace::{Ends, Trace, TraceContext, Unit, VERSION, table};
 
 /// Maximum number of messages traced per run.
@@ -79,7 +79,10 @@ impl SimTraceArgs {
                 "--trace follows packets of a single point, but these options give {points}"
             ));
         }
-        let (from, to) = (place(network, &wanted.from)?, place(network, &wanted.to)?);
+        let (from, to) = (
+            numbers_of(network, &wanted.from)?,
+            numbers_of(network, &wanted.to)?,
+        );
         let (NodeRef::Processor(source), NodeRef::Processor(target)) = (from.node, to.node) else {
             return Err(miette!("packets go from one NIC to another"));
         };
@@ -150,8 +153,8 @@ fn trace_of(
     let cycle_ps = cycle.as_ps();
     let ps = |cycle: u64| cycle * cycle_ps;
     let (from, to) = (
-        place(network, &wanted.from)?.node,
-        place(network, &wanted.to)?.node,
+        numbers_of(network, &wanted.from)?.node,
+        numbers_of(network, &wanted.to)?.node,
     );
     let context = TraceContext {
         network,

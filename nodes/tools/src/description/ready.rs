@@ -78,9 +78,9 @@ mod tests {
     fn unknown_names_are_refused_with_the_known_ones() {
         let report = find("nowhere").expect_err("no such thing");
         // Join the lines, which are also broken at hyphens.
-        let told: String = format!("{report:?}").split([' ', '\n', '│']).collect();
+        let text: String = format!("{report:?}").split([' ', '\n', '│']).collect();
         for (name, _) in all() {
-            assert!(told.contains(name), "{name}: {told}");
+            assert!(text.contains(name), "{name}: {text}");
         }
     }
 }

@@ -19,11 +19,11 @@ fn served(talk: impl FnOnce(SocketAddr)) -> Duration {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (at, stop) = (listener.local_addr().unwrap(), Stop::new().unwrap());
     let answer = |request: &Request| {
-        let told = format!("{} {} {:?}", request.method, request.path(), request.body);
+        let response = format!("{} {} {:?}", request.method, request.path(), request.body);
         match request.path() {
             // Exceeds the kernel's buffers for a client that does not read.
             "/large" => Answer::new(200, "text/plain", vec![b'x'; 32 << 20]),
-            _ => Answer::plain(200, &told),
+            _ => Answer::plain(200, &response),
         }
     };
     thread::scope(|scope| {
@@ -46,40 +46,43 @@ fn connect(at: SocketAddr) -> TcpStream {
 }
 
 /// The whole response to these bytes.
-fn told(at: SocketAddr, bytes: &[u8]) -> String {
+fn exchange(at: SocketAddr, bytes: &[u8]) -> String {
     let mut stream = connect(at);
     // Ignore an error: the server may respond and close before it has read everything.
     let _ = stream.write_all(bytes);
-    let mut told = Vec::new();
-    let _ = stream.read_to_end(&mut told);
-    String::from_utf8(told).unwrap()
+    let mut response = Vec::new();
+    let _ = stream.read_to_end(&mut response);
+    String::from_utf8(response).unwrap()
 }
 
 fn is_well(at: SocketAddr) {
-    let told = told(at, b"GET /a?b=c HTTP/1.1\r\nConnection: close\r\n\r\n");
+    let response = exchange(at, b"GET /a?b=c HTTP/1.1\r\nConnection: close\r\n\r\n");
     assert!(
-        told.starts_with("HTTP/1.1 200 OK\r\n") && told.ends_with("\r\n\r\nGET /a []\n"),
-        "{told}"
+        response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("\r\n\r\nGET /a []\n"),
+        "{response}"
     );
 }
 
 #[test]
 fn requests_are_answered_one_after_the_other() {
     served(|at| {
-        let told = told(
+        let response = exchange(
             at,
             b"HEAD /x HTTP/1.1\r\n\r\nPOST /p HTTP/1.1\r\ncontent-length: 3\r\n\r\n\x01\x02\x03GET / HTTP/1.0\r\n\r\nGET /never HTTP/1.1\r\n\r\n",
         );
-        let bodies: Vec<&str> = told.split("HTTP/1.1 200 OK\r\n").collect();
-        assert_eq!(bodies.len(), 4, "{told}");
+        let bodies: Vec<&str> = response.split("HTTP/1.1 200 OK\r\n").collect();
+        assert_eq!(bodies.len(), 4, "{response}");
         assert!(
             bodies[1].contains("Content-Length: 11\r\n") && bodies[1].ends_with("\r\n\r\n"),
-            "{told}"
+            "{response}"
         );
-        assert!(bodies[2].ends_with("\r\n\r\nPOST /p [1, 2, 3]\n"), "{told}");
+        assert!(
+            bodies[2].ends_with("\r\n\r\nPOST /p [1, 2, 3]\n"),
+            "{response}"
+        );
         assert!(
             bodies[3].contains("Connection: close\r\n") && bodies[3].ends_with("GET / []\n"),
-            "{told}"
+            "{response}"
         );
     });
 }
@@ -105,11 +108,11 @@ fn invalid_requests_are_refused_without_effect_on_others() {
                 "431",
             ),
         ] {
-            let told = told(at, &bytes);
+            let response = exchange(at, &bytes);
             let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
             assert!(
-                told.starts_with(&format!("HTTP/1.1 {status} ")),
-                "{shown}: {told}"
+                response.starts_with(&format!("HTTP/1.1 {status} ")),
+                "{shown}: {response}"
             );
             is_well(at);
         }

@@ -59,19 +59,16 @@ pub(super) fn read(text: &str) -> Result<Graph, Mistake> {
     for line in words_of(text) {
         let mut head = None;
         let mut words = line.into_iter().peekable();
-        while let Some((word, place)) = words.next() {
+        while let Some((word, span)) = words.next() {
             let is_router = match word {
                 "router" => true,
                 "node" => false,
                 _ => {
-                    return Err((
-                        format!("expected `router` or `node`, found `{word}`"),
-                        place,
-                    ));
+                    return Err((format!("expected `router` or `node`, found `{word}`"), span));
                 }
             };
             let Some((number, at)) = words.next() else {
-                return Err((format!("{word} without a number"), place));
+                return Err((format!("{word} without a number"), span));
             };
             let number = number_of(number, &at)?;
             let node = if is_router {
@@ -142,25 +139,25 @@ pub(super) fn read(text: &str) -> Result<Graph, Mistake> {
     })
 }
 
-fn number_of(word: &str, place: &std::ops::Range<usize>) -> Result<usize, Mistake> {
+fn number_of(word: &str, span: &std::ops::Range<usize>) -> Result<usize, Mistake> {
     match word.parse() {
         Ok(number) if number < MOST => Ok(number),
         _ => Err((
             format!("expected a number below {MOST}, found `{word}`"),
-            place.clone(),
+            span.clone(),
         )),
     }
 }
 
 /// The words of each line, with their byte ranges.
 fn words_of(text: &str) -> impl Iterator<Item = Vec<(&str, std::ops::Range<usize>)>> {
-    let place = |word: &str| {
+    let span_of = |word: &str| {
         let begin = word.as_ptr() as usize - text.as_ptr() as usize;
         begin..begin + word.len()
     };
     text.lines().map(move |line| {
         line.split_whitespace()
-            .map(|word| (word, place(word)))
+            .map(|word| (word, span_of(word)))
             .collect()
     })
 }

@@ -69,18 +69,18 @@ impl Graph {
             counts_links: true,
             ..Self::default()
         };
-        let mut places = BTreeMap::new();
+        let mut indices = BTreeMap::new();
         for node in network.nodes() {
             let name = network.node_name(node).into_owned();
-            let (list, place): (_, fn(usize) -> Node) = match node {
+            let (list, make): (_, fn(usize) -> Node) = match node {
                 NodeRef::Chip(_) => (&mut graph.routers, Node::Router),
                 NodeRef::Processor(_) => (&mut graph.nics, Node::Nic),
             };
-            places.insert(node, place(list.len()));
+            indices.insert(node, make(list.len()));
             list.push(name);
         }
         let end = |end: net::End| End {
-            node: places[&end.node],
+            node: indices[&end.node],
             port: Some(end.port),
         };
         graph.links = (0..network.link_count())
@@ -92,8 +92,8 @@ impl Graph {
 
     pub(super) fn name(&self, node: Node) -> &str {
         match node {
-            Node::Router(place) => &self.routers[place],
-            Node::Nic(place) => &self.nics[place],
+            Node::Router(index) => &self.routers[index],
+            Node::Nic(index) => &self.nics[index],
         }
     }
 
@@ -144,19 +144,19 @@ impl Graph {
 
     /// This graph with its nodes in the order of `order`; `None` if the names differ.
     pub(super) fn by_name(&self, order: &Self) -> Option<Self> {
-        let places = |of: &[String], in_order: &[String]| {
+        let indices = |of: &[String], in_order: &[String]| {
             let all: BTreeMap<&str, usize> = in_order.iter().map(String::as_str).zip(0..).collect();
             let found = of.iter().map(|name| all.get(&**name).copied());
             let found: Vec<usize> = found.collect::<Option<_>>()?;
             let distinct: BTreeSet<_> = found.iter().collect();
             (distinct.len() == in_order.len()).then_some(found)
         };
-        let routers = places(&self.routers, &order.routers)?;
-        let nics = places(&self.nics, &order.nics)?;
+        let routers = indices(&self.routers, &order.routers)?;
+        let nics = indices(&self.nics, &order.nics)?;
         let moved = |end: End| End {
             node: match end.node {
-                Node::Router(place) => Node::Router(routers[place]),
-                Node::Nic(place) => Node::Nic(nics[place]),
+                Node::Router(index) => Node::Router(routers[index]),
+                Node::Nic(index) => Node::Nic(nics[index]),
             },
             ..end
         };
@@ -196,8 +196,8 @@ impl Graph {
                 .then(|| isomorphism(self, &other))
                 .flatten()
                 .ok_or(difference)?;
-            let names = |places: Vec<usize>, of: &[String]| {
-                places.into_iter().map(|place| of[place].clone()).collect()
+            let names = |indices: Vec<usize>, of: &[String]| {
+                indices.into_iter().map(|index| of[index].clone()).collect()
             };
             Ok(Same::ByLinks([
                 names(routers, &self.routers),
@@ -282,7 +282,7 @@ impl Graph {
             let mut left = Vec::new();
             for (id, link) in ours {
                 match theirs.iter().position(|their| *their == sorted(link)) {
-                    Some(place) => drop(theirs.swap_remove(place)),
+                    Some(index) => drop(theirs.swap_remove(index)),
                     None => left.push(id),
                 }
             }

@@ -105,7 +105,7 @@ pub(super) fn read(text: &str) -> Result<(Graph, Option<String>), Mistake> {
         counts_links: true,
         ..Graph::default()
     };
-    let mut places = BTreeMap::new();
+    let mut nodes_by_id = BTreeMap::new();
     for node in children(graph, "node") {
         let id = node.attribute("id");
         let id = id.ok_or_else(|| ("a node has no id".to_owned(), node.range()))?;
@@ -121,21 +121,21 @@ pub(super) fn read(text: &str) -> Result<(Graph, Option<String>), Mistake> {
             }
             None => degrees.get(id).copied().unwrap_or(0) == 1,
         };
-        let place = if is_nic {
+        let found = if is_nic {
             read.nics.push(name);
             Node::Nic(read.nics.len() - 1)
         } else {
             read.routers.push(name);
             Node::Router(read.routers.len() - 1)
         };
-        if places.insert(id, place).is_some() {
+        if nodes_by_id.insert(id, found).is_some() {
             return Err((format!("duplicate node id `{id}`"), node.range()));
         }
     }
     for (element, ends) in edges {
         let mut link = Vec::new();
         for (id, key) in ends.into_iter().zip(["source_port", "target_port"]) {
-            let node = places.get(id).copied();
+            let node = nodes_by_id.get(id).copied();
             let node = node.ok_or_else(|| (format!("unknown node `{id}`"), element.range()))?;
             let port = data(element, &names, key).map(str::parse).transpose();
             let port = port.map_err(|_| (format!("{key} is not a port"), element.range()))?;
@@ -255,11 +255,11 @@ impl Tag {
 }
 
 /// The byte range at a row and column, which count from one.
-fn at_row(text: &str, place: roxmltree::TextPos) -> std::ops::Range<usize> {
+fn at_row(text: &str, position: roxmltree::TextPos) -> std::ops::Range<usize> {
     let rows = text
         .split_inclusive('\n')
-        .take(place.row.saturating_sub(1) as usize);
-    let begin = rows.map(str::len).sum::<usize>() + place.col.saturating_sub(1) as usize;
+        .take(position.row.saturating_sub(1) as usize);
+    let begin = rows.map(str::len).sum::<usize>() + position.col.saturating_sub(1) as usize;
     let mut begin = begin.min(text.len());
     while !text.is_char_boundary(begin) {
         begin -= 1;

@@ -172,17 +172,17 @@ pub(super) fn isomorphism(file: &Graph, network: &Graph) -> Option<[Vec<usize>; 
         steps: 0,
     };
     let [ours, theirs] = search.distinct([a.colours.clone(), b.colours.clone()])?;
-    let places: BTreeMap<u32, usize> = theirs.into_iter().zip(0..).collect();
-    let places: Vec<usize> = ours.iter().map(|colour| places[colour]).collect();
+    let indices: BTreeMap<u32, usize> = theirs.into_iter().zip(0..).collect();
+    let indices: Vec<usize> = ours.iter().map(|colour| indices[colour]).collect();
     let routers = network.routers.len();
     let mut nics = vec![0; network.nics.len()];
-    for (router, &place) in places[..routers].iter().enumerate() {
-        for (&nic, &other) in a.leaves[router].iter().zip(&b.leaves[place]) {
+    for (router, &index) in indices[..routers].iter().enumerate() {
+        for (&nic, &other) in a.leaves[router].iter().zip(&b.leaves[index]) {
             nics[nic] = other;
         }
     }
-    for (&nic, &place) in a.others.iter().zip(&places[routers..]) {
-        nics[nic] = b.others[place - routers];
+    for (&nic, &index) in a.others.iter().zip(&indices[routers..]) {
+        nics[nic] = b.others[index - routers];
     }
-    Some([places[..routers].to_vec(), nics])
+    Some([indices[..routers].to_vec(), nics])
 }

@@ -76,7 +76,7 @@ pub enum InterchangeError {
         #[source_code]
         text: Arc<Excerpt>,
         #[label("here")]
-        place: SourceSpan,
+        span: SourceSpan,
     },
     /// A graph of another tool that matches none of phitwire's networks.
     #[error(
@@ -133,12 +133,12 @@ pub fn read(
         Readable::Graphml => graphml::read(text),
         Readable::BooksimAnynet => anynet::read(text).map(|graph| (graph, None)),
     };
-    read.map_err(|(message, place)| {
-        let (excerpt, place) = excerpt(name, text, place);
+    read.map_err(|(message, span)| {
+        let (excerpt, span) = excerpt(name, text, span);
         InterchangeError::Mistake {
             message: short_message(message),
             text: Arc::new(excerpt),
-            place,
+            span,
         }
     })
 }

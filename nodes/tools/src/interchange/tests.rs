@@ -48,8 +48,8 @@ fn shuffled(graph: &Graph, seed: usize) -> Graph {
     }
     let moved = |end: End| End {
         node: match end.node {
-            Node::Router(place) => Node::Router(routers[place]),
-            Node::Nic(place) => Node::Nic(nics[place]),
+            Node::Router(index) => Node::Router(routers[index]),
+            Node::Nic(index) => Node::Nic(nics[index]),
         },
         ..end
     };
@@ -231,7 +231,7 @@ fn files_of_booksim_are_read() {
 #[test]
 fn mistakes_in_files_are_reported_with_their_location() {
     let graphml = |body: &str| format!("<graphml><graph>{body}</graph></graphml>");
-    for (format, text, word, place) in [
+    for (format, text, word, offset) in [
         (
             Readable::BooksimAnynet,
             "router 0 nod 1".to_owned(),
@@ -304,14 +304,14 @@ fn mistakes_in_files_are_reported_with_their_location() {
     ] {
         let InterchangeError::Mistake {
             message,
-            place: found,
+            span: found,
             ..
         } = read("x", &text, format).expect_err(&text)
         else {
             panic!("{text}");
         };
         assert!(message.contains(word), "{text}: {message}");
-        assert_eq!(found.offset(), place, "{text}: {message}");
+        assert_eq!(found.offset(), offset, "{text}: {message}");
     }
 }
 

@@ -33,7 +33,7 @@ const RETRY: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(25);
 
 /// Name of the manager's claim in the lab's directory.
-const PLACE: &str = "manage";
+const CLAIM_NAME: &str = "manage";
 
 #[derive(Debug, thiserror::Error)]
 pub enum ManageError {
@@ -74,7 +74,7 @@ pub struct Manager<'n> {
     lab: LabDir,
     fleet: Fleet,
     tables: Tables<'n>,
-    place: Claim,
+    claim: Claim,
 }
 
 /// Claims the management of a lab.
@@ -82,7 +82,7 @@ pub struct Manager<'n> {
 /// # Errors
 /// [`ManageError::Busy`], or an error with the lab's directory.
 pub fn claim(lab: &LabDir) -> Result<Claim, ManageError> {
-    lab.claim(PLACE).map_err(|error| match error {
+    lab.claim(CLAIM_NAME).map_err(|error| match error {
         RunDirError::Running { lab, pid, .. } => ManageError::Busy { lab, pid },
         error => error.into(),
     })
@@ -99,12 +99,12 @@ impl<'n> Manager<'n> {
         patience: Duration,
     ) -> Result<Self, ManageError> {
         let planner = network.reroute().ok_or(ManageError::NoTables)?;
-        let place = claim(&lab)?;
+        let claim = claim(&lab)?;
         Ok(Self {
             fleet: Fleet::new(lab.clone(), network)?.patient(patience),
             lab,
             tables: Tables::new(network, planner),
-            place,
+            claim,
         })
     }
 
@@ -136,7 +136,8 @@ impl<'n> Manager<'n> {
     }
 
     /// Surveys the lab at this interval, and reroutes when a component has failed or recovered,
-    /// until a stop is requested. Calls `tell` with a report each time, and once at the beginning.
+    /// until a stop is requested. Calls `report_to` with a report each time, and once at the
+    /// beginning.
     ///
     /// # Errors
     /// [`ManageError::Gone`]
@@ -144,18 +145,20 @@ impl<'n> Manager<'n> {
         &mut self,
         interval: Duration,
         should_stop: &dyn Fn() -> bool,
-        mut tell: impl FnMut(&Report),
+        mut report_to: impl FnMut(&Report),
     ) -> Result<(), ManageError> {
-        let mut told: Option<Survey> = None;
+        let mut reported: Option<Survey> = None;
         while !should_stop() {
             // Another lab of the same name is another network, for which these tables are useless.
             let is_deserted =
                 !self.lab.path().join("topology.toml").exists() && self.lab.nodes()?.is_empty();
-            if is_deserted || !self.place.is_held() {
+            if is_deserted || !self.claim.is_held() {
                 return Err(ManageError::Gone(self.lab.lab().to_owned()));
             }
             let survey = self.survey();
-            let known = told.as_ref().is_some_and(|told| told.is_like(&survey));
+            let known = reported
+                .as_ref()
+                .is_some_and(|reported| reported.is_like(&survey));
             if known && self.tables.changed(&survey).is_empty() || survey.digests.is_empty() {
                 nap(interval, should_stop);
                 continue;
@@ -167,11 +170,11 @@ impl<'n> Manager<'n> {
             let Ok(report) = self.reroute(false, should_stop) else {
                 continue;
             };
-            tell(&report);
+            report_to(&report);
             if report.status == Status::Incomplete {
                 nap(RETRY, should_stop);
             }
-            told = Some(self.survey());
+            reported = Some(self.survey());
         }
         Ok(())
     }

@@ -97,8 +97,8 @@ pub struct Report {
     pub late: BTreeMap<&'static str, Vec<String>>,
     /// Routers that stopped replying during the reroute, and why.
     pub lost_meanwhile: Vec<FailedNode>,
-    /// Pairs of routers that could have lost packets or did not reach each other, and now do;
-    /// null if no tables change, or the network has more than 1,024 routers.
+    /// Pairs of routers that were disconnected or could have lost packets, and now reach each
+    /// other; null if no tables change, or the network has more than 1,024 routers.
     pub restored_pairs: Option<usize>,
     /// Pairs of routers, from and to, that do not reach each other.
     pub disconnected_pairs: u64,

@@ -112,11 +112,11 @@ impl Survey {
 
     /// Routers that need tables: they reply, and either can be reached by packets or are isolated.
     pub fn living(&self, network: &dyn Network) -> impl Iterator<Item = u32> {
-        let is_told = |router: &u32| {
+        let needs_tables = |router: &u32| {
             self.faults.isolated.contains(router) && self.digests.contains_key(router)
         };
         routers(network)
-            .filter(move |router| !self.faults.routers.contains(router) || is_told(router))
+            .filter(move |router| !self.faults.routers.contains(router) || needs_tables(router))
     }
 }
 

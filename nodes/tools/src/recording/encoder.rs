@@ -108,8 +108,8 @@ impl Encoder {
         let mut next = self.state.numbers.clone();
         for (at, end) in moment.ends.iter().enumerate() {
             let numbers = &mut next[at * END_FIELDS..][..END_FIELDS];
-            let told = end.as_ref().unwrap_or(&self.unknown);
-            let (state, why) = (told.state.clone(), told.why.clone());
+            let report = end.as_ref().unwrap_or(&self.unknown);
+            let (state, why) = (report.state.clone(), report.why.clone());
             if let Some(end) = end {
                 numbers.copy_from_slice(&end.numbers);
             } else {
@@ -180,9 +180,9 @@ impl Encoder {
         for stage in &report.stages {
             next[at] = stage.stalls.unwrap_or(0) as i64;
             at += 1;
-            for place in &stage.places {
+            for position in &stage.places {
                 for channel in 0..stage.channels.len() {
-                    next[at] = place.held.get(channel).copied().unwrap_or(0) as i64;
+                    next[at] = position.held.get(channel).copied().unwrap_or(0) as i64;
                     at += 1;
                 }
             }
@@ -229,8 +229,8 @@ fn is_alike(known: &[Stage], stages: &[Stage]) -> bool {
 fn emptied(stage: &Stage) -> Stage {
     let mut stage = stage.clone();
     stage.stalls = stage.stalls.map(|_| 0);
-    for place in &mut stage.places {
-        place.held.clear();
+    for position in &mut stage.places {
+        position.held.clear();
     }
     stage
 }

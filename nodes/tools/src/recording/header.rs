@@ -185,10 +185,10 @@ impl Header {
     /// The header of a recording of `network`, which ran as `name`.
     pub fn new(network: &dyn Network, name: &str, source: Source, clock: Clock) -> Self {
         let nodes = network.nodes();
-        let place = |node| nodes.iter().position(|other| *other == node).unwrap_or(0) as u32;
+        let index = |node| nodes.iter().position(|other| *other == node).unwrap_or(0) as u32;
         // Look up positions once instead of for each link.
-        let places: std::collections::BTreeMap<_, _> =
-            nodes.iter().map(|&node| (node, place(node))).collect();
+        let indices: std::collections::BTreeMap<_, _> =
+            nodes.iter().map(|&node| (node, index(node))).collect();
         let head = |&node: &phitwire::net::NodeRef| NodeHead {
             name: network.node_name(node).into_owned(),
             kind: match node {
@@ -198,7 +198,7 @@ impl Header {
         };
         let links = (0..network.link_count()).map(|link| {
             let (a, b) = network.ends(link);
-            LinkHead([a, b].map(|end| (places.get(&end.node).copied().unwrap_or(0), end.port)))
+            LinkHead([a, b].map(|end| (indices.get(&end.node).copied().unwrap_or(0), end.port)))
         });
         let svg = network.svg().ok();
         let overview = network.drawing(None).ok();

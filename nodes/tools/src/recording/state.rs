@@ -166,7 +166,7 @@ impl State {
             ]
         });
         if placed.stages.len() > MOST_PARTS || parts.max().unwrap_or(0) > MOST_PARTS {
-            return Err(Fault::TooMany("stages, channels or places", MOST_PARTS));
+            return Err(Fault::TooMany("stages, channels or positions", MOST_PARTS));
         }
         let end = self.numbers.len() + placed.numbers();
         if end > MOST_NUMBERS {

@@ -181,7 +181,7 @@ fn hostile_files_are_refused_with_position_and_reason() {
         change(&mut header);
         refusal(&[header.to_string()])
     };
-    for (told, word) in [
+    for (error, word) in [
         (
             read(&b"PK not a recording"[..]).unwrap_err().to_string(),
             "gzip",
@@ -214,7 +214,7 @@ fn hostile_files_are_refused_with_position_and_reason() {
         ),
         (with(&|header| header["surprise"] = json!(1)), "surprise"),
     ] {
-        assert!(told.contains(word), "{word}: {told}");
+        assert!(error.contains(word), "{word}: {error}");
     }
     for (line, word) in [
         (json!({"t": 5, "v": [1]}), "pairs"),
@@ -236,10 +236,10 @@ fn hostile_files_are_refused_with_position_and_reason() {
         (json!("what"), "line 3"),
     ] {
         let first = json!({"t": 5}).to_string();
-        let told = refusal(&[good.to_string(), first, line.to_string()]);
+        let error = refusal(&[good.to_string(), first, line.to_string()]);
         assert!(
-            told.starts_with("line 3: ") && told.contains(word),
-            "{word}: {told}"
+            error.starts_with("line 3: ") && error.contains(word),
+            "{word}: {error}"
         );
     }
 }

@@ -34,7 +34,7 @@ pub const KEYWORDS: [&str; 22] = [
     "x-version",
 ];
 
-/// Violations of the schema `root` in a value, as `PLACE: WHAT`.
+/// Violations of the schema `root` in a value, as `PATH: MISTAKE`.
 pub(super) fn mistakes(root: &Value, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     Checker { root }.check(root, value, "$", &mut found);
@@ -47,26 +47,26 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn check(&self, schema: &Value, value: &Value, place: &str, found: &mut Vec<String>) {
+    fn check(&self, schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
         if found.len() >= MOST_MISTAKES {
             return;
         }
         let keys = schema.as_object().into_iter().flat_map(Map::keys);
         let unknown = keys.filter(|key| !KEYWORDS.contains(&key.as_str()));
-        found.extend(unknown.map(|key| format!("{place}: the checker does not know `{key}`")));
+        found.extend(unknown.map(|key| format!("{path}: the checker does not know `{key}`")));
         if let Some(name) = schema["$ref"].as_str() {
             let part = name
                 .strip_prefix('#')
                 .and_then(|name| self.root.pointer(name));
             return match part {
-                Some(part) => self.check(part, value, place, found),
-                None => found.push(format!("{place}: the schema has no {name}")),
+                Some(part) => self.check(part, value, path, found),
+                None => found.push(format!("{path}: the schema has no {name}")),
             };
         }
         // Check `oneOf` as `anyOf`: the alternatives of derived schemas exclude each other.
         for key in ["anyOf", "oneOf"] {
             if let Some(any) = schema[key].as_array() {
-                return self.check_any(any, value, place, found);
+                return self.check_any(any, value, path, found);
             }
         }
         let own = kind(value);
@@ -81,89 +81,89 @@ impl Checker<'_> {
             one => is_kind(one),
         };
         if !is_right {
-            found.push(format!("{place}: found {own}, expected {}", schema["type"]));
+            found.push(format!("{path}: found {own}, expected {}", schema["type"]));
             return;
         }
         if let Some(wanted) = schema.get("const").filter(|wanted| *wanted != value) {
-            found.push(format!("{place}: found {value}, expected {wanted}"));
+            found.push(format!("{path}: found {value}, expected {wanted}"));
         }
         if let Some(wanted) = schema["enum"].as_array()
             && !wanted.contains(value)
         {
             found.push(format!(
-                "{place}: found {value}, expected {}",
+                "{path}: found {value}, expected {}",
                 schema["enum"]
             ));
         }
         match value {
-            Value::Object(_) => self.check_object(schema, value, place, found),
-            Value::Array(items) => self.check_array(schema, items, place, found),
-            Value::Number(number) => check_range(schema, number, place, found),
+            Value::Object(_) => self.check_object(schema, value, path, found),
+            Value::Array(items) => self.check_array(schema, items, path, found),
+            Value::Number(number) => check_range(schema, number, path, found),
             _ => {}
         }
     }
 
     /// Reports the mistakes of the closest alternative.
-    fn check_any(&self, any: &[Value], value: &Value, place: &str, found: &mut Vec<String>) {
+    fn check_any(&self, any: &[Value], value: &Value, path: &str, found: &mut Vec<String>) {
         let each = any.iter().map(|one| {
             let mut found = Vec::new();
-            self.check(one, value, place, &mut found);
+            self.check(one, value, path, &mut found);
             found
         });
-        let other_kind = format!("{place}: found {}, expected", kind(value));
+        let other_kind = format!("{path}: found {}, expected", kind(value));
         let far = |found: &Vec<String>| {
-            let is_other = found.iter().any(|told| told.starts_with(&other_kind));
+            let is_other = found.iter().any(|mistake| mistake.starts_with(&other_kind));
             (is_other, found.len())
         };
         found.extend(each.min_by_key(far).unwrap_or_default());
     }
 
-    fn check_array(&self, schema: &Value, items: &[Value], place: &str, found: &mut Vec<String>) {
+    fn check_array(&self, schema: &Value, items: &[Value], path: &str, found: &mut Vec<String>) {
         let count = items.len() as u64;
         let (least, most) = (schema["minItems"].as_u64(), schema["maxItems"].as_u64());
         if least.is_some_and(|least| count < least) || most.is_some_and(|most| count > most) {
-            found.push(format!("{place}: {count} items"));
+            found.push(format!("{path}: {count} items"));
         }
         let first = schema["prefixItems"].as_array();
         let first = first.map_or(&[][..], Vec::as_slice);
         for (at, item) in items.iter().enumerate() {
             let wanted = first.get(at).unwrap_or(&schema["items"]);
-            self.check(wanted, item, &format!("{place}[{at}]"), found);
+            self.check(wanted, item, &format!("{path}[{at}]"), found);
         }
     }
 
-    fn check_object(&self, schema: &Value, value: &Value, place: &str, found: &mut Vec<String>) {
+    fn check_object(&self, schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
         let required = schema["required"].as_array().into_iter().flatten();
         for key in required.filter_map(Value::as_str) {
             if value.get(key).is_none() {
-                found.push(format!("{place}: `{key}` is missing"));
+                found.push(format!("{path}: `{key}` is missing"));
             }
         }
         for (key, inner) in value.as_object().into_iter().flatten() {
-            let place = format!("{place}.{key}");
+            let path = format!("{path}.{key}");
             match (
                 schema["properties"].get(key),
                 &schema["additionalProperties"],
             ) {
-                (Some(own), _) => self.check(own, inner, &place, found),
-                (None, Value::Bool(false)) => found.push(format!("{place}: unexpected key")),
-                (None, others @ Value::Object(_)) => self.check(others, inner, &place, found),
+                (Some(own), _) => self.check(own, inner, &path, found),
+                (None, Value::Bool(false)) => found.push(format!("{path}: unexpected key")),
+                (None, others @ Value::Object(_)) => self.check(others, inner, &path, found),
                 (None, _) => {}
             }
         }
     }
 }
 
-fn check_range(schema: &Value, number: &Number, place: &str, found: &mut Vec<String>) {
+fn check_range(schema: &Value, number: &Number, path: &str, found: &mut Vec<String>) {
     let is_beyond = |key: &str, order| match &schema[key] {
         Value::Number(limit) => compare(number, limit) == Some(order),
         _ => false,
     };
     if is_beyond("minimum", Ordering::Less) {
-        found.push(format!("{place}: {number} is below {}", schema["minimum"]));
+        found.push(format!("{path}: {number} is below {}", schema["minimum"]));
     }
     if is_beyond("maximum", Ordering::Greater) {
-        found.push(format!("{place}: {number} is above {}", schema["maximum"]));
+        found.push(format!("{path}: {number} is above {}", schema["maximum"]));
     }
 }
 
@@ -228,7 +228,7 @@ mod tests {
             "pair": ["x", 1], "map": { "x": 1.5, "y": 2, "z": null },
         });
         assert_eq!(mistakes(&schema, &good), [] as [&str; 0]);
-        for (change, told) in [
+        for (change, expected) in [
             (json!({ "number": -1 }), "$.number: -1 is below 0"),
             (json!({ "number": 10 }), "$.number: 10 is above 9"),
             (
@@ -271,7 +271,7 @@ mod tests {
             let mut bad = good.clone();
             let change = change.as_object().cloned().unwrap_or_default();
             bad.as_object_mut().expect("an object").extend(change);
-            assert_eq!(mistakes(&schema, &bad), [told]);
+            assert_eq!(mistakes(&schema, &bad), [expected]);
         }
         assert_eq!(mistakes(&schema, &json!({})), ["$: `number` is missing"]);
         assert_eq!(

@@ -120,7 +120,7 @@ impl Schema {
         serde_json::to_string_pretty(&document).expect("keys are strings") + "\n"
     }
 
-    /// Violations of the schema in a value, as `PLACE: WHAT`.
+    /// Violations of the schema in a value, as `PATH: MISTAKE`.
     pub fn mistakes(&self, value: &Value) -> Vec<String> {
         checker::mistakes(&self.value, value)
     }

@@ -77,7 +77,8 @@ pub struct Point {
     warmup_cycles: u64,
     /// Cycles of the measurement.
     measure_cycles: u64,
-    /// Whether the warm-up ended because latency and accepted load settled, or had a fixed length.
+    /// False if the warm-up reached its limit before latency and accepted load settled. A warm-up
+    /// of fixed length always counts as converged.
     converged: bool,
     /// Phits per cycle and terminal of packets created during the measurement.
     offered_load: f64,

@@ -74,8 +74,8 @@ impl Record {
     /// If the network belongs to another machine.
     pub fn watch(&self, run: &mut dyn Run, network: &dyn Network) -> Result<(), ConfigError> {
         let inner = Rc::clone(&self.inner);
-        let tell = move |shot| inner.borrow_mut().record(shot);
-        run.watch(network, self.every, Box::new(tell))
+        let record = move |shot| inner.borrow_mut().record(shot);
+        run.watch(network, self.every, Box::new(record))
     }
 
     /// Ends the recording. Returns the number of moments.
@@ -101,9 +101,9 @@ impl Inner {
             ends: Vec::with_capacity(shot.ends.len()),
             nodes: vec![NodeMoment::default(); self.encoder.header().nodes.len()],
         };
-        for place in 0..shot.ends.len() {
-            let end = shot.ends[place].as_ref();
-            let other = shot.ends[place ^ 1].as_ref();
+        for index in 0..shot.ends.len() {
+            let end = shot.ends[index].as_ref();
+            let other = shot.ends[index ^ 1].as_ref();
             moment.ends.push(end.map(|end| moment_of(end, other)));
         }
         for (chip, report) in shot.routers {
@@ -125,12 +125,12 @@ impl Inner {
     /// Events for links that have gone down or come back up.
     fn events(&mut self, shot: &Snapshot) -> Vec<Event> {
         let mut events = Vec::new();
-        for (place, end) in shot.ends.iter().enumerate() {
+        for (index, end) in shot.ends.iter().enumerate() {
             let Some(end) = end else {
                 continue;
             };
-            let was_up = std::mem::replace(&mut self.up[place], end.up);
-            if was_up != end.up && place % 2 == 0 {
+            let was_up = std::mem::replace(&mut self.up[index], end.up);
+            if was_up != end.up && index % 2 == 0 {
                 let (kind, text) = match end.up {
                     true => ("link-up", "link up"),
                     false => ("link-down", "link down"),
@@ -138,7 +138,7 @@ impl Inner {
                 events.push(Event {
                     kind: kind.to_owned(),
                     node: None,
-                    link: Some(place as u32 / 2),
+                    link: Some(index as u32 / 2),
                     text: text.to_owned(),
                 });
             }

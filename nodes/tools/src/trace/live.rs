@@ -85,19 +85,19 @@ impl Lab {
     ///
     /// # Errors
     /// If the NIC does not exist.
-    pub fn place(&self, nic: &str) -> miette::Result<NicNumbers> {
-        let place = place(&*self.network, nic)?;
+    pub fn numbers_of(&self, nic: &str) -> miette::Result<NicNumbers> {
+        let numbers = numbers_of(&*self.network, nic)?;
         // Query the NIC, because a spare may have taken over a number.
         let info =
             Client::connect(&self.name, nic).and_then(|mut client| client.ask(&Request::Info));
         let info = info.ok().and_then(|info| NodeInfo::deserialize(info).ok());
         Ok(match info.and_then(|info| info.processor) {
-            Some(number) if number != place.number => NicNumbers {
-                node: place.node,
+            Some(number) if number != numbers.number => NicNumbers {
+                node: numbers.node,
                 number,
                 routed: number.into(),
             },
-            _ => place,
+            _ => numbers,
         })
     }
 
@@ -133,7 +133,7 @@ impl Lab {
 ///
 /// # Errors
 /// If the NIC does not exist.
-pub fn place(network: &dyn Network, nic: &str) -> miette::Result<NicNumbers> {
+pub fn numbers_of(network: &dyn Network, nic: &str) -> miette::Result<NicNumbers> {
     let node = find(network, nic)?;
     if !matches!(node, NodeRef::Processor(_)) {
         return Err(miette!(
@@ -267,7 +267,7 @@ pub fn trace(
     spec: &ProbeSpec,
     limit: Duration,
 ) -> miette::Result<Trace> {
-    let (source, target) = (lab.place(from)?, lab.place(to)?);
+    let (source, target) = (lab.numbers_of(from)?, lab.numbers_of(to)?);
     let spec = ProbeSpec {
         to: target.number,
         ..spec.clone()

@@ -55,14 +55,14 @@ pub struct Trace {
     /// When it ended; null if it has not.
     pub ended: Option<f64>,
     /// Path of the request and, if one was sent, of the response.
-    pub ways: Vec<WayTold>,
+    pub ways: Vec<PathReport>,
     /// Parts that could not be determined, and why.
     pub notes: Vec<String>,
 }
 
 /// The path of one packet.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct WayTold {
+pub struct PathReport {
     /// `request` or `response`.
     pub kind: &'static str,
     /// The sending NIC.
@@ -74,7 +74,7 @@ pub struct WayTold {
     /// When it arrived; null if unknown.
     pub came: Option<f64>,
     /// The routers on the path.
-    pub hops: Vec<HopTold>,
+    pub hops: Vec<HopReport>,
     /// `delivered`, or the last known position of the packet, or that the last link sent it and
     /// nothing more is known.
     pub end: String,
@@ -84,7 +84,7 @@ pub struct WayTold {
 
 /// A router on a path.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct HopTold {
+pub struct HopReport {
     /// Name of the router.
     pub router: String,
     /// Port on which the packet arrived.
@@ -98,7 +98,7 @@ pub struct HopTold {
     /// Time since the previous router or NIC.
     pub link: Option<f64>,
     /// The stages that it passed.
-    pub stages: Vec<StageTold>,
+    pub stages: Vec<StageReport>,
     /// The routing decisions.
     pub choices: Vec<Choice>,
     /// Port by which the packet left.
@@ -114,7 +114,7 @@ pub struct HopTold {
 
 /// A stage of a router.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct StageTold {
+pub struct StageReport {
     /// Name of the stage.
     pub stage: String,
     /// When the packet left it.
@@ -159,17 +159,17 @@ impl TraceContext<'_> {
     }
 
     /// Follows a packet and reports its path. Also returns when it was last seen.
-    pub fn report_path(&self, packet: TracedPacket, ends: Ends) -> (WayTold, Option<u64>) {
+    pub fn report_path(&self, packet: TracedPacket, ends: Ends) -> (PathReport, Option<u64>) {
         let (hops, way) = self.peers.follow(packet, self.seen);
         let last_ps = hops.last().and_then(|hop| hop.passage.last_ps());
         let mut before = ends.began_ps;
-        let told = hops.iter().map(|hop| self.hop(hop, &mut before)).collect();
+        let reports = hops.iter().map(|hop| self.hop(hop, &mut before)).collect();
         let delivered = match way {
             PathEnd::Delivered => true,
             PathEnd::LastLink { .. } => ends.has_come || ends.came_ps.is_some(),
             _ => false,
         };
-        let told = WayTold {
+        let path = PathReport {
             kind: if packet.response {
                 "response"
             } else {
@@ -183,18 +183,18 @@ impl TraceContext<'_> {
                 true => "delivered".to_owned(),
                 false => self.end(&packet, &hops, &way),
             },
-            hops: told,
+            hops: reports,
             delivered,
         };
-        (told, last_ps)
+        (path, last_ps)
     }
 
-    fn hop(&self, hop: &Hop, before: &mut Option<u64>) -> HopTold {
+    fn hop(&self, hop: &Hop, before: &mut Option<u64>) -> HopReport {
         let passage = &hop.passage;
         let link = passage.arrived_ps.zip(*before);
         let link = link.map(|(came, left)| self.unit.of(i128::from(came) - i128::from(left)));
         *before = passage.last_ps();
-        HopTold {
+        HopReport {
             router: self.name(hop.router),
             in_port: passage.port,
             in_vc: passage.vc,
@@ -210,15 +210,15 @@ impl TraceContext<'_> {
         }
     }
 
-    fn stages(&self, passage: &Passage) -> Vec<StageTold> {
+    fn stages(&self, passage: &Passage) -> Vec<StageReport> {
         let steps = passage.steps.iter().zip(passage.stays());
-        let told = steps.map(|(step, (stage, _, both))| StageTold {
+        let stages = steps.map(|(step, (stage, _, both))| StageReport {
             stage: stage.to_owned(),
             left: self.at(step.left_ps),
             time: both.map(|[time, _]| self.unit.of(time.into())),
             wait: both.map(|[_, wait]| self.unit.of(wait.into())),
         });
-        told.collect()
+        stages.collect()
     }
 
     /// The end of a path in words.

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Trace, WayTold};
+use super::{PathReport, Trace};
 
 /// The file of these traces.
 pub fn render(traces: &[Trace]) -> Value {
@@ -74,7 +74,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    fn write_path(&mut self, way: &'a WayTold, events: &mut Vec<Value>) {
+    fn write_path(&mut self, way: &'a PathReport, events: &mut Vec<Value>) {
         let mut before = way.began;
         for hop in &way.hops {
             let tid = self.thread(&hop.router, events);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use phitwire::text_table::TextTable;
 use phitwire::trace::{Candidate, Choice};
 
-use super::{HopTold, Trace, WayTold};
+use super::{HopReport, PathReport, Trace};
 
 pub fn render(trace: &Trace) -> String {
     let mut text = format!(
@@ -33,7 +33,7 @@ pub fn render(trace: &Trace) -> String {
     text
 }
 
-fn table(way: &WayTold, unit: &str) -> String {
+fn table(way: &PathReport, unit: &str) -> String {
     let at = format!("at {unit}");
     let mut table = TextTable::new(&[at.as_str(), "where", "stage", "time", "wait", "what"]);
     if let Some(began) = way.began {
@@ -65,7 +65,7 @@ fn table(way: &WayTold, unit: &str) -> String {
     table.render()
 }
 
-fn hop_rows(table: &mut TextTable, hop: &HopTold) {
+fn hop_rows(table: &mut TextTable, hop: &HopReport) {
     let by = format!("in by port {} VC {}", hop.in_port, hop.in_vc);
     let units = hop
         .units
@@ -122,7 +122,7 @@ fn hop_rows(table: &mut TextTable, hop: &HopTold) {
     }
 }
 
-fn leaving(hop: &HopTold) -> Option<String> {
+fn leaving(hop: &HopReport) -> Option<String> {
     let (port, vc) = (hop.out_port?, hop.out_vc?);
     let next = hop.next.as_deref().unwrap_or("nowhere");
     let resent = match hop.resent {

@@ -68,11 +68,11 @@ impl Wires {
     fn of(script: &Path) -> (Option<Self>, Option<String>) {
         let mut command = Command::new(script);
         command.arg("--kernel");
-        let told = match run(command, script) {
-            Ok(told) => told,
+        let printed = match run(command, script) {
+            Ok(printed) => printed,
             Err(why) => return (None, Some(why)),
         };
-        let has = |word: &str| told.lines().any(|line| line == word);
+        let has = |word: &str| printed.lines().any(|line| line == word);
         match (has("netem"), has("nft")) {
             (true, _) => (Some(Self::Netem), None),
             (false, true) => {
@@ -239,9 +239,9 @@ fn run(mut command: Command, script: &Path) -> Result<String, String> {
     if done.status.success() {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }
-    let told = String::from_utf8_lossy(&done.stderr);
-    let told: String = told.chars().take(1_000).collect();
-    Err(format!("impair.sh: {}", told.trim()))
+    let error = String::from_utf8_lossy(&done.stderr);
+    let error: String = error.chars().take(1_000).collect();
+    Err(format!("impair.sh: {}", error.trim()))
 }
 
 #[cfg(test)]
@@ -286,13 +286,13 @@ mod tests {
             crate::whole_file::write(&script, text).expect("it is written");
             let rights = std::fs::Permissions::from_mode(0o755);
             std::fs::set_permissions(&script, rights).expect("it is ours");
-            let mut told = Wires::of(&script);
+            let mut read = Wires::of(&script);
             // Retry: a process forked by another test may still have the file open.
-            while told.1.as_ref().is_some_and(|why| why.contains("busy")) {
-                told = Wires::of(&script);
+            while read.1.as_ref().is_some_and(|why| why.contains("busy")) {
+                read = Wires::of(&script);
             }
-            assert_eq!(told.0, wires, "{says}");
-            assert!(told.1.unwrap_or_default().contains(why), "{says}");
+            assert_eq!(read.0, wires, "{says}");
+            assert!(read.1.unwrap_or_default().contains(why), "{says}");
         }
     }
 

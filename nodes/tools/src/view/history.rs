@@ -96,14 +96,14 @@ mod tests {
         let mut states: [State; 2] = [State::new(&header), State::new(&header)];
         let mut next = 0;
         let hear = |history: &History, next: u64, state: &mut State| {
-            let told: Value = serde_json::from_str(&history.since(next)).unwrap();
-            if told["reset"] == true {
+            let answer: Value = serde_json::from_str(&history.since(next)).unwrap();
+            if answer["reset"] == true {
                 *state = State::new(&header);
             }
-            for line in told["lines"].as_array().unwrap() {
+            for line in answer["lines"].as_array().unwrap() {
                 state.apply(&Line::deserialize_from(line)).unwrap();
             }
-            told["next"].as_u64().unwrap()
+            answer["next"].as_u64().unwrap()
         };
         for t in 0..200 {
             let text = "x".repeat(4_000);

@@ -75,12 +75,12 @@ impl Live {
             let is_small = self.header.nodes.len() <= MOST_ASKED;
             sampler.ask_for_pipelines(is_small || number % SELDOM == 0);
             let sample = sampler.sample();
-            let mut told = std::mem::take(&mut *held(&self.done));
+            let mut events = std::mem::take(&mut *held(&self.done));
             if let Some(before) = &before {
-                told.extend(detector.detect(before, &sample).into_iter().map(event_of));
+                events.extend(detector.detect(before, &sample).into_iter().map(event_of));
             }
             let t = sample.at_ms.saturating_sub(begin_ms);
-            let line = encoder.line(t, &moment_of(&self.header, &sample), told);
+            let line = encoder.line(t, &moment_of(&self.header, &sample), events);
             held(&self.history).push(line);
             before = Some(sample);
             number += 1;

@@ -80,10 +80,10 @@ fn base64(bytes: &[u8]) -> String {
             .iter()
             .fold(0_u32, |word, &b| word << 8 | u32::from(b));
         let word = word << (8 * (3 - three.len()));
-        for place in 0..4 {
-            let letter = LETTERS[(word >> (18 - 6 * place) & 63) as usize];
+        for digit in 0..4 {
+            let letter = LETTERS[(word >> (18 - 6 * digit) & 63) as usize];
             // Writing to a String cannot fail.
-            let _ = match place <= three.len() {
+            let _ = match digit <= three.len() {
                 true => text.write_char(letter.into()),
                 false => text.write_char('='),
             };

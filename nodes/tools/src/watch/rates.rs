@@ -46,8 +46,8 @@ pub struct DirectionRates {
     pub resent: f64,
     /// Packets, or sets, received with an invalid check, per second.
     pub bad_checks: f64,
-    /// `frames` relative to 10,000 per second, at most 1: an arbitrary scale, since the wires of a lab
-    /// have no rate of their own.
+    /// `frames` relative to 10,000 per second, at most 1: an arbitrary scale, since the wires of a
+    /// lab have no rate of their own.
     pub share: f64,
 }
 

@@ -119,9 +119,9 @@ fn each_event_is_reported_once() {
         let mut after = later(&before);
         change(&mut after);
         assert_eq!(kinds(&before, &after), [kind]);
-        let told = &events(&before, &after)[0];
-        assert_eq!(told.at_ms, after.at_ms);
-        assert!(!told.text.is_empty());
+        let event = &events(&before, &after)[0];
+        assert_eq!(event.at_ms, after.at_ms);
+        assert!(!event.text.is_empty());
     }
 }
 
@@ -146,20 +146,20 @@ fn changes_at_a_silent_node_are_reported_when_it_answers() {
     first_link(&mut back, 0).up = false;
     back.nodes[5].pid = Some(9);
     let mut detector = EventDetector::default();
-    let mut told = |before: &Sample, after: &Sample| {
+    let mut kinds = |before: &Sample, after: &Sample| {
         let events = detector.detect(before, after).into_iter();
         events.map(|event| event.kind).collect::<Vec<_>>()
     };
-    assert_eq!(told(&well, &silent), [EventKind::NodeSilent; 2]);
-    assert_eq!(told(&silent, &still), []);
+    assert_eq!(kinds(&well, &silent), [EventKind::NodeSilent; 2]);
+    assert_eq!(kinds(&silent, &still), []);
     let expected = [
         EventKind::NodeBack,
         EventKind::LinkDown,
         EventKind::NodeBack,
         EventKind::NodeRestarted,
     ];
-    assert_eq!(told(&still, &back), expected);
-    assert_eq!(told(&back, &later(&back)), [], "once");
+    assert_eq!(kinds(&still, &back), expected);
+    assert_eq!(kinds(&back, &later(&back)), [], "once");
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub trait Nodes<M: CycleModel> {
 /// Those of `nodes`.
 pub fn encoded<M: CycleModel>(
     network: &M::Topology,
-    places: &Placement,
+    placement: &Placement,
     nodes: &impl Nodes<M>,
     (seed, netem): (u64, Option<Netem>),
     (shared, terminals): (Shared<M>, Vec<Vec<M::Terminal>>),
@@ -56,32 +56,32 @@ pub fn encoded<M: CycleModel>(
         ..Runtime::new(network.name(), 1)
     });
     let mut builder = Builder::new(seed, &shared, terminals, window);
-    let mut chips = vec![NodeLocation::NOWHERE; places.chips.len()];
-    for (partition, here) in (0..).zip(places.placed(0..chips.len())) {
+    let mut chips = vec![NodeLocation::NOWHERE; placement.chips.len()];
+    for (partition, here) in (0..).zip(placement.placed(0..chips.len())) {
         for (chip, index) in here {
             if let Some(router) = nodes.router(chip, &runtime)? {
                 chips[index] = builder.add_router(partition, chip, router);
             }
         }
     }
-    let mut terminals = vec![NodeLocation::NOWHERE; places.terminals.len()];
+    let mut terminals = vec![NodeLocation::NOWHERE; placement.terminals.len()];
     for node in network.nodes() {
         let NodeRef::Processor(nic) = node else {
             continue;
         };
         for (port, link) in (0..).zip(nodes.links(nic, &runtime)?) {
-            let place = places.of(End { node, port })?;
-            terminals[places.terminal(nic, port)] = builder.add_terminal(place, link);
+            let location = placement.of(End { node, port })?;
+            terminals[placement.terminal(nic, port)] = builder.add_terminal(location, link);
         }
     }
     let at = |End { node, port }| match node {
         NodeRef::Chip(chip) => (chips[chip as usize], port),
-        NodeRef::Processor(nic) => (terminals[places.terminal(nic, port)], 0),
+        NodeRef::Processor(nic) => (terminals[placement.terminal(nic, port)], 0),
     };
     for link in 0..network.link_count() {
         let (a, b) = network.ends(link);
         for end in [a, b] {
-            places.of(end)?;
+            placement.of(end)?;
         }
         let latency = wire::<M>(network, options, link)?;
         builder.connect(link as u32, [at(a), at(b)], latency, netem);

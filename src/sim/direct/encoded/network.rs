@@ -13,7 +13,7 @@ use crate::sim::direct::shared::{Common, Shared};
 use crate::sim::direct::source::{Births, HELD_BACK};
 
 /// Assigns ranges of routers to partitions; each NIC goes with the router that it is linked to.
-pub fn places(network: &impl Network, partitions: usize) -> Result<Placement, ConfigError> {
+pub fn placement(network: &impl Network, partitions: usize) -> Result<Placement, ConfigError> {
     let nodes = network.nodes();
     let is_chip = |node: &&NodeRef| matches!(node, NodeRef::Chip(_));
     let chips = nodes.iter().filter(is_chip).count();
@@ -57,8 +57,8 @@ pub(crate) fn partitioned<M: CycleModel>(
 ) -> Result<Partitioned<EncodedPart<M>>, ConfigError> {
     config.validate(M::MAX_MESSAGE_BYTES)?;
     let (traffic, seed) = (&config.traffic, config.seed);
-    let places = places(network, partitions)?;
-    let numbers: Vec<u32> = (0..places.nics as u32).collect();
+    let placement = placement(network, partitions)?;
+    let numbers: Vec<u32> = (0..placement.nics as u32).collect();
     let population = Population {
         numbers: &numbers,
         slices: 1,
@@ -67,7 +67,7 @@ pub(crate) fn partitioned<M: CycleModel>(
     let to = Destinations::new(traffic, population, seed, |_, _| None)?;
     let births = Births::new(traffic, M::message_phits(traffic), M::Direct::TERMINAL_RATE);
     let shared = Shared::new(births, to, traffic.request_reply, format);
-    let terminals = places.terminals(|number| {
+    let terminals = placement.terminals(|number| {
         let number = number as u64;
         let source = shared.source(seed, number, HELD_BACK);
         terminal(Common::new(number, source))
@@ -76,13 +76,13 @@ pub(crate) fn partitioned<M: CycleModel>(
     Ok(Partitioned {
         parts: encoded(
             network,
-            &places,
+            &placement,
             nodes,
             (seed, netem),
             traffic,
             (options, cycles),
         )?,
-        kinds: kinds(network, (places.chips.len(), M::PORTS), |_, _, _| 0),
+        kinds: kinds(network, (placement.chips.len(), M::PORTS), |_, _, _| 0),
         stride: cycles,
         longest: cycles,
         slowest: 1,

@@ -70,8 +70,9 @@ impl Puppets {
 
     /// The nodes that got a stop request.
     pub fn stopped(&self) -> Vec<&str> {
-        let told = self.asked.iter();
-        told.filter(|(_, request)| *request == Request::TrafficStop)
+        let requests = self.asked.iter();
+        requests
+            .filter(|(_, request)| *request == Request::TrafficStop)
             .map(|(node, _)| node.as_str())
             .collect()
     }
@@ -105,8 +106,9 @@ impl Puppets {
             ..Default::default()
         };
         if is_source {
-            let told = self.stopped().contains(&node);
-            let busy = self.stuck || self.looks < 2 * sources as u32 || (self.endless && !told);
+            let is_stopped = self.stopped().contains(&node);
+            let busy =
+                self.stuck || self.looks < 2 * sources as u32 || (self.endless && !is_stopped);
             report.phase = if busy {
                 RunPhase::Running
             } else {

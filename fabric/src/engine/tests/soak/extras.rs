@@ -30,7 +30,7 @@ pub struct Extras {
     pub briefs: Vec<Brief>,
     /// The program of each peek.
     pub peeks: Vec<usize>,
-    /// Handles of each program, including that of the stages, if they are scarce.
+    /// Number of handles of each program, including that of the stages; `None` if there are enough.
     pub handles: Option<usize>,
     /// Receives that replace cancelled ones.
     pub replacements: Vec<(usize, usize)>,

@@ -340,9 +340,9 @@ impl Judge {
             else {
                 continue;
             };
-            let told = self.announced.get(&(number as u64)).copied().unwrap_or(0);
-            if told > 1 || (with_data && is_done && told == 0) {
-                return Err(format!("write {number} was announced {told} times"));
+            let count = self.announced.get(&(number as u64)).copied().unwrap_or(0);
+            if count > 1 || (with_data && is_done && count == 0) {
+                return Err(format!("write {number} was announced {count} times"));
             }
             let key = (access.from, access.to, slot);
             let may = slots

@@ -223,8 +223,8 @@ impl Ports for Window<'_> {
             lane: self.next_lane(port, |out| out.phits) as u8,
             ..Leaving::NOTHING
         };
-        for (place, flit) in leaving.flits.iter_mut().zip(packet) {
-            *place = flit.bits();
+        for (word, flit) in leaving.flits.iter_mut().zip(packet) {
+            *word = flit.bits();
         }
         debug_assert_eq!(self.lanes.leaving[port].flits(), 0);
         self.lanes.leaving[port] = leaving;

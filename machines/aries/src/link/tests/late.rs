@@ -61,7 +61,7 @@ fn frames_older_than_a_window_are_passed_over() {
     pair.run_for(Duration::from_ms(20));
     let expected = pair.ends[B].lcb.wire().rx.expected();
     assert!(expected > 5_000);
-    let (told, heard) = (pair.frames, pair.ends[B].lcb.last_accepted());
+    let (frames, heard) = (pair.frames, pair.ends[B].lcb.last_accepted());
     for age in [2_049, 2_050, 5_000, expected] {
         let old = ControlSet {
             next: (expected - age) as u32,
@@ -81,7 +81,7 @@ fn frames_older_than_a_window_are_passed_over() {
         }
     }
     assert_eq!(pair.count(B, |c| c.rx_stale_frames), 400);
-    assert_eq!(pair.frames, told, "{}", pair.state());
+    assert_eq!(pair.frames, frames, "{}", pair.state());
     assert_eq!(pair.ends[B].lcb.last_accepted(), heard);
     assert_eq!(pair.ends[B].lcb.wire().peer_load(), 0);
     pair.load(A, 100);

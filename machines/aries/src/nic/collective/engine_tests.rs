@@ -50,8 +50,8 @@ fn word(engine: usize, rank: usize, turn: usize, collective: Collective) -> Oper
 
 /// The sum of a subtree in the tree's order, with Rust's addition.
 fn tree_sum(n: u32, job: &Job, rank: u32, word: &impl Fn(u32) -> Operand, wide: bool) -> Operand {
-    let place = TreePosition::new(n, job.branching, job.root, rank).unwrap();
-    let children = place.children.iter();
+    let position = TreePosition::new(n, job.branching, job.root, rank).unwrap();
+    let children = position.children.iter();
     children.fold(word(rank), |sum, &child| {
         let other = tree_sum(n, job, child, word, wide);
         if wide {
@@ -226,7 +226,7 @@ fn canary_the_check_sees_a_contribution_too_much_and_a_wrong_word() {
     let mut net = Net::new(9, 1);
     set_up(&mut net, &jobs);
     let forged = message(Kind::Contribution);
-    assert_eq!(tell(&mut net, (1, 4), (0, KEY, 7), &forged), Status::Done);
+    assert_eq!(serve(&mut net, (1, 4), (0, KEY, 7), &forged), Status::Done);
     let forged_results = run(&mut net, &jobs, 1_000);
     assert!(check(&jobs, &forged_results).is_err());
     results[0][7][2].outcome = Ok(Operand::i64(1));
@@ -236,7 +236,8 @@ fn canary_the_check_sees_a_contribution_too_much_and_a_wrong_word() {
 }
 
 /// Delivers `message` from rank `from` to rank `to`, for an engine, with a key and an epoch.
-pub(super) fn tell(
+/// Returns the status of the response.
+pub(super) fn serve(
     net: &mut Net,
     (to, from): (usize, usize),
     (engine, key, epoch): (u16, u16, u32),
@@ -267,25 +268,26 @@ fn strangers_are_refused_and_counted() {
     let contribution = message(Kind::Contribution);
     let result = message(Kind::Result);
     // Rank 1 has the children 3 and 4 and the parent 0.
-    let mut told = |from, key, message: &Message| tell(&mut net, (1, from), (0, key, 7), message);
-    assert_eq!(told(5, KEY, &contribution), Status::Unsupported);
-    assert_eq!(told(0, KEY, &contribution), Status::Unsupported);
-    assert_eq!(told(3, KEY, &result), Status::Unsupported);
-    assert_eq!(told(0, KEY, &result), Status::Unsupported);
-    assert_eq!(told(3, KEY + 1, &contribution), Status::BadKey);
+    let mut status_of =
+        |from, key, message: &Message| serve(&mut net, (1, from), (0, key, 7), message);
+    assert_eq!(status_of(5, KEY, &contribution), Status::Unsupported);
+    assert_eq!(status_of(0, KEY, &contribution), Status::Unsupported);
+    assert_eq!(status_of(3, KEY, &result), Status::Unsupported);
+    assert_eq!(status_of(0, KEY, &result), Status::Unsupported);
+    assert_eq!(status_of(3, KEY + 1, &contribution), Status::BadKey);
     let abort = Message {
         outcome: Err(CollectiveFailure::Mismatch),
         ..message(Kind::Abort)
     };
-    assert_eq!(told(5, KEY, &abort), Status::Unsupported);
+    assert_eq!(status_of(5, KEY, &abort), Status::Unsupported);
     assert_eq!(net.counters().collective_strangers, 6);
-    let early = tell(&mut net, (1, 3), (0, KEY, 8), &contribution);
+    let early = serve(&mut net, (1, 3), (0, KEY, 8), &contribution);
     assert_eq!(early, Status::NotReady);
     let late = Message {
         sequence: 1,
         ..contribution
     };
-    assert_eq!(tell(&mut net, (1, 3), (0, KEY, 7), &late), Status::Busy);
+    assert_eq!(serve(&mut net, (1, 3), (0, KEY, 7), &late), Status::Busy);
     // None of these messages had an effect.
     let jobs = [job(2, 0, "sum-i64", 2)];
     let results = run(&mut net, &jobs, 1_000);

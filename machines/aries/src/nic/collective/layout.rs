@@ -82,9 +82,9 @@ fn hand_down(children: &mut [Vec<u32>], most: usize, root: u32) {
         let own = &mut children[rank as usize];
         let rest = own.split_off(own.len().min(most));
         let kept = own.clone();
-        for (place, &child) in kept.iter().enumerate() {
-            let part = |place: usize| place * rest.len() / kept.len();
-            children[child as usize].extend(&rest[part(place)..part(place + 1)]);
+        for (index, &child) in kept.iter().enumerate() {
+            let part = |index: usize| index * rest.len() / kept.len();
+            children[child as usize].extend(&rest[part(index)..part(index + 1)]);
         }
         next.extend(kept);
     }
@@ -112,16 +112,16 @@ mod tests {
 
     /// The parent of each rank but the root. Checks that parent and child agree.
     fn parents(nodes: &[NodeId], branching: u32, root: u32) -> Vec<Option<u32>> {
-        let place = |rank| TreePosition::along(nodes, branching, root, rank).unwrap();
+        let position = |rank| TreePosition::along(nodes, branching, root, rank).unwrap();
         let ranks = 0..nodes.len() as u32;
         for rank in ranks.clone() {
-            let own = place(rank);
+            let own = position(rank);
             assert!(own.children.len() <= branching as usize);
             for child in own.children {
-                assert_eq!(place(child).parent, Some(rank));
+                assert_eq!(position(child).parent, Some(rank));
             }
         }
-        ranks.map(|rank| place(rank).parent).collect()
+        ranks.map(|rank| position(rank).parent).collect()
     }
 
     #[test]

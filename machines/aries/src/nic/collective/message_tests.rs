@@ -58,10 +58,10 @@ fn messages_read_as_written_and_nothing_else_reads() {
         .1
         .data(EPOCH, Some((PacketId::from_bits(0xfff), 0x1f)));
     assert!(Message::parse(0, 0, &data[..len]).is_some());
-    for (place, reserved) in [(22, 1), (23, 1), (24, 1), (25, 0x20), (26, 0x10)] {
-        data[place] ^= reserved;
-        assert!(Message::parse(0, 0, &data[..len]).is_none(), "byte {place}");
-        data[place] ^= reserved;
+    for (byte, reserved) in [(22, 1), (23, 1), (24, 1), (25, 0x20), (26, 0x10)] {
+        data[byte] ^= reserved;
+        assert!(Message::parse(0, 0, &data[..len]).is_none(), "byte {byte}");
+        data[byte] ^= reserved;
     }
     assert!(Message::parse(3, 0, &[0; MESSAGE_BYTES]).is_none());
 }

@@ -1,4 +1,4 @@
-use super::engine_tests::{barrier, message, tell};
+use super::engine_tests::{barrier, message, serve};
 use super::message::{Kind, Message};
 use super::test_net::{Harm, Net};
 use super::*;
@@ -137,7 +137,7 @@ fn canary_a_run_sees_a_wrong_word() {
         outcome: Ok(Operand::i64(1)),
         ..message(Kind::Contribution)
     };
-    let status = tell(&mut net, (2, 3), (2, driver::RUN_KEY, 5), &forged);
+    let status = serve(&mut net, (2, 3), (2, driver::RUN_KEY, 5), &forged);
     assert_eq!(status, Status::Done);
     net.nics[3].begin_collectives(net.now, spec).unwrap();
     net.settle(Time::NEVER);

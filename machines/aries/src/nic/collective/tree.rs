@@ -28,11 +28,11 @@ impl TreePosition {
             return None;
         }
         let (n, k) = (u64::from(participants), u64::from(branching));
-        let place = (u64::from(rank) + n - u64::from(root)) % n;
-        let rank_at = |place: u64| ((place + u64::from(root)) % n) as u32;
-        let first = place * k + 1;
+        let index = (u64::from(rank) + n - u64::from(root)) % n;
+        let rank_at = |index: u64| ((index + u64::from(root)) % n) as u32;
+        let first = index * k + 1;
         Some(Self {
-            parent: (place > 0).then(|| rank_at((place - 1) / k)),
+            parent: (index > 0).then(|| rank_at((index - 1) / k)),
             children: (first..(first + k).min(n)).map(rank_at).collect(),
         })
     }
@@ -185,11 +185,11 @@ mod tests {
             for root in [0, n / 2, n - 1] {
                 let mut edges = 0;
                 for rank in 0..n {
-                    let place = position(n, k, root, rank);
-                    assert!(place.children.len() <= k as usize);
-                    assert_eq!(place.parent.is_none(), rank == root);
-                    edges += place.children.len();
-                    for &child in &place.children {
+                    let node = position(n, k, root, rank);
+                    assert!(node.children.len() <= k as usize);
+                    assert_eq!(node.parent.is_none(), rank == root);
+                    edges += node.children.len();
+                    for &child in &node.children {
                         assert_eq!(position(n, k, root, child).parent, Some(rank));
                     }
                     let (mut at, mut steps) = (rank, 0);
@@ -209,10 +209,10 @@ mod tests {
         // XC white paper, "Reductions and Barriers".
         let covered = 1 + 32 + 32 * 32 + 32 * 32 * 32;
         let depth = |rank| {
-            let mut place = position(covered, 32, 0, rank);
+            let mut node = position(covered, 32, 0, rank);
             let mut depth = 0;
-            while let Some(parent) = place.parent {
-                place = position(covered, 32, 0, parent);
+            while let Some(parent) = node.parent {
+                node = position(covered, 32, 0, parent);
                 depth += 1;
             }
             depth

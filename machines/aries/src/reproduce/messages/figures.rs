@@ -1,4 +1,4 @@
-//! The printed numbers of figures 11 to 15, and of the text beside them.
+//! The printed numbers of figures 11 to 15, and of the accompanying text.
 
 use super::{Load, Setup, run, verified};
 use crate::cycle::AriesOptions;

@@ -20,7 +20,7 @@ const HIGHEST: f64 = 66.0;
 /// Number of groups per line in the list of blue links.
 const IN_A_LINE: usize = 8;
 
-fn place(network: &Dragonfly, router: u32) -> Point {
+fn point(network: &Dragonfly, router: u32) -> Point {
     let (chassis, blade) = network.shape.place_of(router);
     ROUTERS.at(blade, chassis)
 }
@@ -100,13 +100,13 @@ fn inside(
     kind: PortKind,
     numbers: &[usize],
 ) {
-    let (from, to) = (place(network, a), place(network, b));
+    let (from, to) = (point(network, a), point(network, b));
     let shape = &network.shape;
-    let places = [a, b].map(|router| shape.place_of(router));
+    let positions = [a, b].map(|router| shape.place_of(router));
     let (path, colour) = match kind {
         PortKind::Green => {
             let furthest = f64::from(shape.blades.max(2) - 1);
-            let apart = f64::from(places[0].1.abs_diff(places[1].1));
+            let apart = f64::from(positions[0].1.abs_diff(positions[1].1));
             // Starts at the upper edges and rises with the distance; a curve reaches half of the
             // way to its third point.
             let rise = 12.0 + (HIGHEST - 12.0) * (apart - 1.0) / (furthest - 1.0).max(1.0);
@@ -119,7 +119,7 @@ fn inside(
             (curve(from, middle, to), GREEN)
         }
         _ => {
-            let apart = f64::from(places[0].0.abs_diff(places[1].0));
+            let apart = f64::from(positions[0].0.abs_diff(positions[1].0));
             let side = BOX.0 / 2.0;
             let (from, to) = (
                 (from.0 + side, from.1 + 4.0 * apart - 6.0),
@@ -141,7 +141,7 @@ fn router_box(
     router: u32,
     (groups, blue): &(BTreeSet<u16>, Vec<usize>),
 ) {
-    let (x, y) = place(network, router);
+    let (x, y) = point(network, router);
     let name = network.shape.router_name(router);
     if !blue.is_empty() {
         let style = format!("fill=\"none\" stroke=\"{BLUE}\" stroke-width=\"2.4\"");

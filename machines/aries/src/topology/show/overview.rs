@@ -108,13 +108,13 @@ fn circle(network: &Dragonfly, bundles: &Bundles) -> String {
         (2.0 * middle.0).max(620.0),
         middle.1 + radius + height / 2.0 + 60.0,
     );
-    let place = |group: u16| on_circle(middle, radius, group.into(), groups.into());
+    let point = |group: u16| on_circle(middle, radius, group.into(), groups.into());
     let mut out = Svg::new(size, &summary(network), (30.0, 34.0));
-    let boxes: Vec<Point> = (0..groups).map(place).collect();
+    let boxes: Vec<Point> = (0..groups).map(point).collect();
     let is_numbered = bundles.len() <= MOST_NUMBERED;
     let mut numbers: Vec<(f64, f64, usize)> = Vec::new();
     for (&(a, b), links) in bundles {
-        let (from, to) = (place(a), place(b));
+        let (from, to) = (point(a), point(b));
         let wide = 1.0 + (links.len() as f64).log2() * 0.4;
         let opacity = if is_numbered { 0.75 } else { 0.4 };
         let style = format!(
@@ -132,7 +132,7 @@ fn circle(network: &Dragonfly, bundles: &Bundles) -> String {
         out.haloed(x, y + 3.5, "middle", BLUE, &links.to_string());
     }
     for (group, inside) in (0..groups).zip(insides(network)) {
-        group_box(&mut out, network, group, inside, place(group), large);
+        group_box(&mut out, network, group, inside, point(group), large);
     }
     let legend = size.1 - 24.0;
     out.part("legend", |out| {
@@ -178,7 +178,7 @@ fn group_box(
     network: &Dragonfly,
     group: u16,
     inside: Inside,
-    place: Point,
+    point: Point,
     large: bool,
 ) {
     let Inside {
@@ -213,7 +213,7 @@ fn group_box(
         ],
     };
     out.nodes(&nodes_of(network, group), |out| {
-        out.block(place, if large { BOX } else { SMALL_BOX }, &style, &lines);
+        out.block(point, if large { BOX } else { SMALL_BOX }, &style, &lines);
     });
 }
 

@@ -97,14 +97,14 @@ impl Layout {
     }
 
     /// The path of a blue link out of its router's group towards another group. It follows a lane
-    /// between columns to the upper or lower edge, so that it passes behind no router. `place` is
+    /// between columns to the upper or lower edge, so that it passes behind no router. `across` is
     /// its position across the lane, from 0 to 1. Returns the start at the router, the lane, the
     /// edge and its direction.
-    fn exit(&self, network: &Dragonfly, router: u32, to: u16, place: f64) -> Exit {
+    fn exit(&self, network: &Dragonfly, router: u32, to: u16, across: f64) -> Exit {
         let (x, y) = self.router(network, router);
         let half = if self.named { BOX.0 / 2.0 } else { 6.0 };
         let room = self.cell.0 - 2.0 * half - 6.0;
-        let lane = x + half + 3.0 + room * place;
+        let lane = x + half + 3.0 + room * across;
         let own = self.corners[usize::from(network.shape.group_of(router))];
         let other = self.corners[usize::from(to)];
         let (down, away) = (other.1 - own.1, self.group.1 / 2.0);
@@ -119,7 +119,7 @@ impl Layout {
             false => (own.1, -1.0),
         };
         Exit {
-            from: (x + half, y + 0.25 * self.cell.1 * place),
+            from: (x + half, y + 0.25 * self.cell.1 * across),
             lane,
             edge,
             ahead,
@@ -233,9 +233,9 @@ fn free_place(taken: &mut Vec<Point>, [a, b, c, d]: &[Point; 4]) -> Point {
         taken.iter().all(is_apart)
     };
     let parts = [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8];
-    let place = parts.into_iter().map(at).find(is_free).unwrap_or(at(0.5));
-    taken.push(place);
-    place
+    let point = parts.into_iter().map(at).find(is_free).unwrap_or(at(0.5));
+    taken.push(point);
+    point
 }
 
 /// Number of blue links in the lanes beside the columns of routers, by group and column.
@@ -344,9 +344,9 @@ fn nics(out: &mut Svg, network: &Dragonfly, router: u32, (x, y): Point) {
             Some((number, nic))
         });
     let links: Vec<_> = links.collect();
-    for (place, (number, nic)) in links.iter().enumerate() {
+    for (index, (number, nic)) in links.iter().enumerate() {
         // Avoid the centre, which is used by links to the router below.
-        let x = x - 30.0 + 14.0 * place as f64;
+        let x = x - 30.0 + 14.0 * index as f64;
         let style = format!("fill=\"none\" stroke=\"{FAINT}\" stroke-width=\"1.4\"");
         out.links([*number], |out| {
             out.path(format_args!("M{x:.1} {y:.1}v7"), &style)

@@ -48,8 +48,8 @@ fn a_queue_reports_changes_as_measured() {
         let before = measured(&queue);
         write_phits(&mut rng, &mut queue, &mut open);
         let after = measured(&queue);
-        let mut told = [None; 2];
-        queue.take_changes(|vc, change| told[vc] = Some(change));
+        let mut changes = [None; 2];
+        queue.take_changes(|vc, change| changes[vc] = Some(change));
         for vc in 0..2 {
             let new = after[vc].0.saturating_sub(before[vc].0);
             let expected = match new {
@@ -57,8 +57,8 @@ fn a_queue_reports_changes_as_measured() {
                 0 => Some(Change::Front),
                 new => Some(Change::Arrived(new)),
             };
-            assert_eq!(told[vc], expected);
-            fronts += u32::from(told[vc] == Some(Change::Front));
+            assert_eq!(changes[vc], expected);
+            fronts += u32::from(changes[vc] == Some(Change::Front));
             arrivals += u32::from(new > 0);
         }
         for vc in Vc::ALL {

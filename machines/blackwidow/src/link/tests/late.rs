@@ -1,9 +1,9 @@
 //! Late frames: unchanged copies of a link's own frames, of any age.
 //!
 //! netem, a switch that duplicates frames, a second path or a replayed capture can all deliver
-//! frames that were valid once. The tape keeps copies of what the pair sent. For ages too long for
-//! a test, older numbers are written into a copy, which makes it the frame that the link would have
-//! sent that long ago.
+//! frames that were valid once. The tape keeps copies of the frames that the pair sent. For ages
+//! too long for a test, older numbers are written into a copy, which makes it the frame that the
+//! link would have sent that long ago.
 
 use proptest::prelude::*;
 
@@ -271,7 +271,7 @@ fn stale_frames_teach_nothing_and_are_not_answered() {
         .iter()
         .filter(|(seq, _)| seq + 9_000 < last)
         .collect();
-    let told = pair.frames;
+    let frames = pair.frames;
     let learnt = |pair: &Pair| {
         let end = &pair.ends[B].lcb;
         (end.reorder_hold(), end.round_trip(), end.retry_timeout())
@@ -284,7 +284,7 @@ fn stale_frames_teach_nothing_and_are_not_answered() {
         }
         pair.run_for(Duration::from_us(300));
     }
-    assert_eq!(pair.frames, told, "{}", pair.state());
+    assert_eq!(pair.frames, frames, "{}", pair.state());
     assert_eq!(learnt(&pair), before);
     let count = 50 * stale.len() as u64;
     assert!(count > 4_000);
@@ -306,14 +306,14 @@ fn a_storm_of_young_copies_is_answered_now_and_then() {
     pair.finish(SECOND);
     pair.run_for(Duration::from_ms(10));
     let frames = tape(&pair, B);
-    let (told, start) = (pair.frames[B], pair.now);
+    let (sent, start) = (pair.frames[B], pair.now);
     for (_, bytes) in frames.iter().cycle().take(10_000) {
         pair.inject(B, bytes);
         let probe = with_word(bytes, |word| word.status = LinkStatus::Probe);
         pair.inject(B, &probe);
         pair.run_for(Duration::from_us(2));
     }
-    let answers = pair.frames[B] - told;
+    let answers = pair.frames[B] - sent;
     let delays = pair.now.since(start).as_ns() / LinkProfile::live().ack_delay.as_ns();
     assert!(
         answers > 0 && answers <= delays + 1,
@@ -391,8 +391,8 @@ fn apply(pair: &mut Pair, operation: Operation) {
                 return;
             }
             let bytes = which.get(&frames).1.clone();
-            // Renumber a copy only if it then lies in what was received, since its contents do not
-            // match the new numbers.
+            // Renumber a copy only if its new position has been received already, since its
+            // contents do not match the new numbers.
             let here = pair.ends[to].lcb.wire().rx.expected();
             let behind = word(&bytes).is_some_and(|word| {
                 let phits = data(&bytes).map_or(0, |data| data.phits()) as i64;

@@ -49,9 +49,10 @@ pub(super) fn check(
         .map(|&(router, port)| topology.port_name(wiring, router, port))
         .collect();
     let (chip, router) = wiring.place_of(channels[0].0);
-    let place = named_entry(topology, wiring, &channels).unwrap_or(Location::Router(chip, router));
+    let location =
+        named_entry(topology, wiring, &channels).unwrap_or(Location::Router(chip, router));
     Some(
-        Mistake::dependency_cycle(place, &names)
+        Mistake::dependency_cycle(location, &names)
             .label("part of the cycle")
             .help(
                 "send packets up or over on one side only: a table entry that leads back towards \
@@ -76,5 +77,5 @@ fn named_entry(
         .iter()
         .filter_map(highest)
         .max_by_key(|(index, _)| *index)
-        .map(|(_, place)| place)
+        .map(|(_, location)| location)
 }

@@ -51,11 +51,11 @@ pub(super) fn of_a_part(topology: &FoldedClos) -> Mistakes {
 }
 
 fn names(topology: &FoldedClos, mistakes: &mut Mistakes) {
-    let mut judge = |name: &str, place: Location| {
-        let node = matches!(place, Location::Processor(_) | Location::Chip(_));
+    let mut judge = |name: &str, location: Location| {
+        let node = matches!(location, Location::Processor(_) | Location::Chip(_));
         if let Some(why) = name_problem(name).or_else(|| node_name_problem(name).filter(|_| node)) {
             mistakes.push(
-                K::BadValue.at(place,
+                K::BadValue.at(location,
                     format!("\"{}\" is not a valid name: {why}", Shown(name)),
                 )
                 .help(format!(
@@ -101,17 +101,17 @@ fn duplicates<'t>(
     mistakes: &mut Mistakes,
 ) {
     let mut known: BTreeMap<&str, Location> = BTreeMap::new();
-    for (name, place) in names {
+    for (name, location) in names {
         if let Some(first) = known.get(name) {
             let message = format!("two {what}s have the name {}", Shown(name));
             mistakes.push(
                 K::DuplicateName
-                    .at(place, message)
+                    .at(location, message)
                     .again(first.clone())
                     .help(format!("give each {what} a unique name")),
             );
         } else {
-            known.insert(name, place);
+            known.insert(name, location);
         }
     }
 }
@@ -130,7 +130,7 @@ fn node_name_problem(text: &str) -> Option<&'static str> {
 fn numbers(topology: &FoldedClos, mistakes: &mut Mistakes) {
     let mut known: BTreeMap<u16, u32> = BTreeMap::new();
     for (i, processor) in topology.processors.iter().enumerate() {
-        let (name, number, place) = (
+        let (name, number, location) = (
             &processor.name,
             processor.number,
             Location::Processor(i as u32),
@@ -139,7 +139,7 @@ fn numbers(topology: &FoldedClos, mistakes: &mut Mistakes) {
             let message = format!("number {number} of {name} exceeds 15 bits");
             mistakes.push(
                 K::NumberOutOfRange
-                    .at(place, message)
+                    .at(location, message)
                     .help("the destination field of a packet holds at most 32767"),
             );
         } else if let Some(&first) = known.get(&number) {
@@ -147,7 +147,7 @@ fn numbers(topology: &FoldedClos, mistakes: &mut Mistakes) {
             mistakes.push(
                 K::DuplicateNumber
                     .at(
-                        place,
+                        location,
                         format!("{name} and {other} both have number {number}"),
                     )
                     .again(Location::Processor(first))
@@ -171,19 +171,15 @@ fn routers(topology: &FoldedClos, mistakes: &mut Mistakes) {
     for (c, chip) in topology.chips.iter().enumerate() {
         let mut taken: Vec<(PortSet, u32)> = Vec::new();
         for (r, router) in chip.routers.iter().enumerate() {
-            let place = Location::Router(c as u32, r as u32);
+            let at = Location::Router(c as u32, r as u32);
             let name = &router.name;
             if router.slice >= topology.slices {
                 let message = format!("{name} is in slice {}, which does not exist", router.slice);
                 let last = topology.slices.saturating_sub(1);
-                mistakes.push(
-                    K::SliceInconsistent
-                        .at(place.clone(), message)
-                        .help(format!(
-                            "slices are 0 to {last}; raise `slices` or change the slice of the \
+                mistakes.push(K::SliceInconsistent.at(at.clone(), message).help(format!(
+                    "slices are 0 to {last}; raise `slices` or change the slice of the \
                              router"
-                        )),
-                );
+                )));
             }
             if !is_aligned(router.subtree) {
                 let (location, mask) = (router.subtree.location, router.subtree.mask);
@@ -193,7 +189,7 @@ fn routers(topology: &FoldedClos, mistakes: &mut Mistakes) {
                 );
                 mistakes.push(
                     K::BadSubtree
-                        .at(place.clone(), message)
+                        .at(at.clone(), message)
                         .help("write an aligned range whose size is a power of two, like \"4-7\""),
                 );
             }
@@ -204,7 +200,7 @@ fn routers(topology: &FoldedClos, mistakes: &mut Mistakes) {
                     mistakes.push(
                         K::PortLeak
                             .at(
-                                place.clone(),
+                                at.clone(),
                                 format!("{name} and {first} both use port {both} of {}", chip.name),
                             )
                             .other(Location::Router(c as u32, *other), "the other router")
@@ -225,7 +221,7 @@ fn port(
     mistakes: &mut Mistakes,
 ) {
     let link = joined.link;
-    let place = Location::Link(link);
+    let location = Location::Link(link);
     let name = topology.node_name(end.node);
     let count = match end.node {
         NodeRef::Processor(_) => usize::from(topology.slices),
@@ -237,7 +233,7 @@ fn port(
     };
     if !exists {
         let message = format!("link {link} ends at a nonexistent node");
-        mistakes.push(K::UnknownNode.at(place, message));
+        mistakes.push(K::UnknownNode.at(location, message));
     } else if usize::from(end.port) >= count {
         let help = match end.node {
             NodeRef::Processor(_) => {
@@ -247,13 +243,13 @@ fn port(
             NodeRef::Chip(_) => "a chip has ports 0 to 63",
         };
         let message = format!("{name} has no port {}", end.port);
-        mistakes.push(K::PortOutOfRange.at(place, message).help(help));
+        mistakes.push(K::PortOutOfRange.at(location, message).help(help));
     } else if let Some(first) = used.claim(end, joined) {
         // The remedy scans every link, so it is computed lazily.
         mistakes.add(|| {
             K::PortUsedTwice
                 .at(
-                    place,
+                    location,
                     format!("port {} of {name} has more than one link", end.port),
                 )
                 .again(Location::Link(first))
@@ -306,24 +302,24 @@ fn neighbours(
     index: u32,
     link: &Link,
 ) -> Option<Mistake> {
-    let place = Location::Link(index);
+    let location = Location::Link(index);
     let (a, b) = (link.a, link.b);
     match (a.node, b.node) {
         (NodeRef::Processor(_), NodeRef::Processor(_)) => {
             let help = "connect ports of a processor to rank-1 routers (BlackWidow sec. 2.2)";
             let message = "two processors cannot be connected directly";
-            Some(K::BadLink.at(place, message).help(help))
+            Some(K::BadLink.at(location, message).help(help))
         }
-        (NodeRef::Processor(p), NodeRef::Chip(_)) => injection(topology, wiring, place, p, a, b),
-        (NodeRef::Chip(_), NodeRef::Processor(p)) => injection(topology, wiring, place, p, b, a),
-        (NodeRef::Chip(_), NodeRef::Chip(_)) => between_routers(topology, wiring, place, a, b),
+        (NodeRef::Processor(p), NodeRef::Chip(_)) => injection(topology, wiring, location, p, a, b),
+        (NodeRef::Chip(_), NodeRef::Processor(p)) => injection(topology, wiring, location, p, b, a),
+        (NodeRef::Chip(_), NodeRef::Chip(_)) => between_routers(topology, wiring, location, a, b),
     }
 }
 
 fn injection(
     topology: &FoldedClos,
     wiring: &ClosWiring,
-    place: Location,
+    location: Location,
     processor: u32,
     nic: End,
     end: End,
@@ -356,19 +352,19 @@ fn injection(
     } else {
         return None;
     };
-    Some(kind.at(place, message).help(help))
+    Some(kind.at(location, message).help(help))
 }
 
 fn between_routers(
     topology: &FoldedClos,
     wiring: &ClosWiring,
-    place: Location,
+    location: Location,
     a: End,
     b: End,
 ) -> Option<Mistake> {
     let (ra, rb) = (wiring.router_at(a)?, wiring.router_at(b)?);
     let (x, y) = (wiring.router(topology, ra), wiring.router(topology, rb));
-    let mistake = |kind: K, message: String, help| Some(kind.at(place, message).help(help));
+    let mistake = |kind: K, message: String, help| Some(kind.at(location, message).help(help));
     if ra == rb {
         return mistake(
             K::BadLink,

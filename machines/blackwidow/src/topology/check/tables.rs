@@ -12,13 +12,13 @@ use phitwire::net::{Location, Mistake, MistakeKind as K, Mistakes};
 pub(super) fn check(topology: &FoldedClos, wiring: &ClosWiring, mistakes: &mut Mistakes) {
     for number in 0..wiring.router_count() as u32 {
         let router = wiring.router(topology, number);
-        let place = wiring.place_of(number);
+        let chip_and_router = wiring.place_of(number);
         let context = Context {
             topology,
             wiring,
             number,
             router,
-            place,
+            chip_and_router,
         };
         context.peers(mistakes);
         context.masks(mistakes);
@@ -32,16 +32,19 @@ struct Context<'t> {
     wiring: &'t ClosWiring,
     number: u32,
     router: &'t VirtualRouter,
-    place: (u32, u32),
+    chip_and_router: (u32, u32),
 }
 
 impl Context<'_> {
     fn at_router(&self, kind: K, message: String) -> Mistake {
-        kind.at(Location::Router(self.place.0, self.place.1), message)
+        kind.at(
+            Location::Router(self.chip_and_router.0, self.chip_and_router.1),
+            message,
+        )
     }
 
     fn kind(&self, port: u8) -> Option<PortKind> {
-        self.wiring.kind(self.place.0, port)
+        self.wiring.kind(self.chip_and_router.0, port)
     }
 
     fn peers(&self, mistakes: &mut Mistakes) {
@@ -87,9 +90,10 @@ impl Context<'_> {
             if ports.is_empty() {
                 continue;
             }
-            let place = Location::Entry(self.place.0, self.place.1, index as u8);
+            let location =
+                Location::Entry(self.chip_and_router.0, self.chip_and_router.1, index as u8);
             let mut found = |kind: K, message: String, help: String| {
-                mistakes.push(kind.at(place.clone(), message).help(help));
+                mistakes.push(kind.at(location.clone(), message).help(help));
             };
             if !is_supported_count(ports.len()) {
                 found(

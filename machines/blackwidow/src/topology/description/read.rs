@@ -197,8 +197,8 @@ fn processors(fields: &mut Fields, value: Value<'_, '_>, into: &mut FoldedClos, 
         let Some(number) = fields.integer_within(value, 0..=u64::from(u16::MAX), right) else {
             continue;
         };
-        let place = Location::Processor(into.processors.len() as u32);
-        spans.add(place, key.span().start..value.span().end);
+        let location = Location::Processor(into.processors.len() as u32);
+        spans.add(location, key.span().start..value.span().end);
         into.processors.push(Processor {
             name: stem(text).to_owned(),
             number: number as u16,
@@ -225,14 +225,14 @@ fn chip(
         let routers = routers.map(|value| routers_of_a_chip(fields, value));
         for mut section in routers.unwrap_or_default() {
             let (name, span) = called(fields, &mut section, "\"r2-0a\"", chip);
-            let place = (chip, name, span);
-            router(fields, &mut section, place, into, spans, overrides);
+            let named_chip = (chip, name, span);
+            router(fields, &mut section, named_chip, into, spans, overrides);
             fields.finish(section);
         }
     } else {
         // A chip with a single router needs no section for the router.
-        let place = (chip, name, name_span);
-        router(fields, &mut section, place, into, spans, overrides);
+        let named_chip = (chip, name, name_span);
+        router(fields, &mut section, named_chip, into, spans, overrides);
         section.take("router");
     }
     fields.finish(section);

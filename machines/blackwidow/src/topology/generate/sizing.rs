@@ -39,8 +39,8 @@ fn within(what: &'static str, value: u32, ok: bool, range: &str) -> Result<(), S
 }
 
 fn among(what: &'static str, value: u32, range: RangeInclusive<u32>) -> Result<(), SpecError> {
-    let told = format!("{} to {}", range.start(), range.end());
-    within(what, value, range.contains(&value), &told)
+    let allowed = format!("{} to {}", range.start(), range.end());
+    within(what, value, range.contains(&value), &allowed)
 }
 
 impl BlackWidowSpec {

@@ -162,7 +162,7 @@ fn bundles(topology: &FoldedClos, wiring: &ClosWiring, subtrees: &Subtrees) -> B
 }
 
 struct Layout {
-    places: BTreeMap<Block, Point>,
+    points: BTreeMap<Block, Point>,
     is_field: bool,
     size: Point,
 }
@@ -191,12 +191,12 @@ impl Layout {
         );
         let top = 110.0 + arches;
         let bottom = top + RISE * rows.len() as f64;
-        let mut places = BTreeMap::new();
+        let mut points = BTreeMap::new();
         for (above, row) in rows.values().rev().enumerate() {
             let apart = width / row.len() as f64;
             for (at, &block) in row.iter().enumerate() {
                 let x = 40.0 + apart * (at as f64 + 0.5);
-                places.insert(block, (x, top + RISE * above as f64 + UPPER_BOX.1 / 2.0));
+                points.insert(block, (x, top + RISE * above as f64 + UPPER_BOX.1 / 2.0));
             }
         }
         let left = 40.0 + (width - across as f64 * step.0) / 2.0;
@@ -206,12 +206,12 @@ impl Layout {
         };
         for (at, &block) in lowest.iter().enumerate() {
             let (column, row) = (at % across, at / across);
-            places.insert(block, subtrees.at(column as f64, row as f64));
+            points.insert(block, subtrees.at(column as f64, row as f64));
         }
         let lines = lowest.len().div_ceil(across.max(1)) as f64;
         let height = bottom + step.1 * (lines - 1.0) + BOX.1 + arches + 80.0;
         Self {
-            places,
+            points,
             is_field,
             size: (width + 80.0, height),
         }
@@ -237,7 +237,7 @@ pub fn overview(topology: &FoldedClos) -> String {
         if layout.is_field && matches!(a, Block::Subtree(_)) && *kind != PortKind::Side {
             continue;
         }
-        let [Some(&from), Some(&to)] = [layout.places.get(a), layout.places.get(b)] else {
+        let [Some(&from), Some(&to)] = [layout.points.get(a), layout.points.get(b)] else {
             continue;
         };
         let (path, colour, at) = line((*a, from), (*b, to), *kind);
@@ -252,8 +252,8 @@ pub fn overview(topology: &FoldedClos) -> String {
     }
     out.append(numbers);
     for (&block, inside) in &insides {
-        if let Some(&place) = layout.places.get(&block) {
-            draw_block(&mut out, topology, &subtrees, (block, inside), place);
+        if let Some(&point) = layout.points.get(&block) {
+            draw_block(&mut out, topology, &subtrees, (block, inside), point);
         }
     }
     let y = layout.size.1 - 24.0;
@@ -272,11 +272,11 @@ pub fn overview(topology: &FoldedClos) -> String {
 /// A frame around all subtrees, with a line to each box above.
 fn together(out: &mut Svg, layout: &Layout, bundles: &Bundles) {
     let subtrees = layout
-        .places
+        .points
         .iter()
         .filter(|(block, _)| matches!(block, Block::Subtree(_)));
-    let places = subtrees.map(|(_, &place)| place);
-    let [low, high] = bounds(places);
+    let points = subtrees.map(|(_, &point)| point);
+    let [low, high] = bounds(points);
     let (left, top) = (low.0 - STEP.0 / 2.0, low.1 - STEP.1 / 2.0);
     let (right, low) = (high.0 + STEP.0 / 2.0, high.1 + STEP.1 / 2.0);
     let style = format!("rx=\"12\" fill=\"none\" stroke=\"{FAINT}\" stroke-dasharray=\"4 3\"");
@@ -288,7 +288,7 @@ fn together(out: &mut Svg, layout: &Layout, bundles: &Bundles) {
         }
     }
     for (block, links) in above {
-        let Some(&(x, y)) = layout.places.get(&block) else {
+        let Some(&(x, y)) = layout.points.get(&block) else {
             continue;
         };
         let slice = match block {
@@ -360,7 +360,7 @@ fn draw_block(
     topology: &FoldedClos,
     subtrees: &Subtrees,
     (block, inside): (Block, &Inside),
-    place: Point,
+    point: Point,
 ) {
     let (count, chips) = (inside.routers, inside.chips.len());
     let routers = match count == chips {
@@ -415,7 +415,7 @@ fn draw_block(
             (14.0, 10.0, FAINT, &below[1]),
             (27.0, 10.0, FAINT, &below[2]),
         ];
-        out.block(place, size, &style, &lines);
+        out.block(point, size, &style, &lines);
     });
 }
 

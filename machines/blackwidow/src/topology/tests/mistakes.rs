@@ -113,7 +113,7 @@ fn found(text: &str, edits: &[(String, String)], kind: &str, at: &str) -> String
 /// also the words after which registers are inserted. Any other line is `EDIT & EDIT | KIND at
 /// LINE`, where an edit is `FROM => TO` or registers; `\n` is a new line.
 fn found_by(table: &str) -> String {
-    let (mut all, mut text, mut place) = (String::new(), SIDE, None);
+    let (mut all, mut text, mut edited) = (String::new(), SIDE, None);
     for row in table
         .replace("\\\n", "")
         .lines()
@@ -122,10 +122,10 @@ fn found_by(table: &str) -> String {
         if let Some(section) = row.strip_prefix("== ") {
             let (name, words) = section.split_once(": ").unwrap_or((section, ""));
             text = if name == "SIDE" { SIDE } else { CLOS };
-            place = (!words.is_empty()).then(|| words.replace("\\n", "\n"));
+            edited = (!words.is_empty()).then(|| words.replace("\\n", "\n"));
             continue;
         }
-        let edit = |edit: &str| match &place {
+        let edit = |edit: &str| match &edited {
             Some(words) => (words.clone(), format!("{words}\n{edit}\n")),
             None => {
                 let (from, to) = edit.split_once(" => ").expect("an edit");

@@ -205,7 +205,7 @@ impl Network {
     /// Runs until all rounds are done, or a violation is found.
     pub fn run(mut self) -> Result<Report, Violation> {
         let mut quiet = 0;
-        // No message stands still, and no processor waits, for longer than `patience` ticks.
+        // No message is delayed, and no processor waits, for longer than `patience` ticks.
         let options = &self.options;
         let patience = 100
             + options.link
@@ -391,9 +391,9 @@ impl Network {
         };
         let notified = self.shells[node].receive(message);
         let unit = &mut self.units[message.unit.index()];
-        let mut places = unit.plan.participants.iter();
-        let place = places.position(|&other| other as usize == node);
-        let progress = &mut unit.progress[place.expect("local children take part")];
+        let mut participants = unit.plan.participants.iter();
+        let index = participants.position(|&other| other as usize == node);
+        let progress = &mut unit.progress[index.expect("local children take part")];
         let interrupts = self.shells[node].take_interrupts();
         let interrupted = interrupts == 1 << message.unit.index();
         let round = progress.round;
@@ -436,7 +436,7 @@ impl Network {
         let mut moved = false;
         for unit in &mut self.units {
             let nodes = unit.plan.participants.iter().zip(&mut unit.progress);
-            for (place, (&node, progress)) in nodes.enumerate() {
+            for (index, (&node, progress)) in nodes.enumerate() {
                 let round = progress.round;
                 let waits = progress.joined || self.now < progress.ready_at;
                 if waits || round == unit.plan.rounds.len() {
@@ -444,7 +444,7 @@ impl Network {
                 }
                 let shell = &mut self.shells[node as usize];
                 let state = shell.state(unit.number);
-                let operation = match unit.plan.rounds[round][place] {
+                let operation = match unit.plan.rounds[round][index] {
                     Role::Watch if state == State::Bar => continue,
                     Role::Trigger if !progress.joins => Operation::Eur,
                     Role::TriggerAndJoin => Operation::EurB,

@@ -119,15 +119,15 @@ fn repeats_of_a_eureka_end_here() {
         Err(Ignored::EurekaRepeated)
     );
     assert_eq!(sent(&mut inner, UP), [Kind::Eureka]);
-    let mut told = router(Some(Direction::MinusX));
-    assert_eq!(give(&mut told, UP, Kind::EurekaDone), Ok(()));
+    let mut done = router(Some(Direction::MinusX));
+    assert_eq!(give(&mut done, UP, Kind::EurekaDone), Ok(()));
     assert_eq!(
-        give(&mut told, EAST, Kind::Eureka),
+        give(&mut done, EAST, Kind::Eureka),
         Err(Ignored::EurekaRepeated)
     );
-    assert_eq!(sent(&mut told, UP), []);
+    assert_eq!(sent(&mut done, UP), []);
     assert!(!Ignored::EurekaRepeated.is_fault());
-    assert_eq!(told.counters().eurekas_repeated, 1);
+    assert_eq!(done.counters().eurekas_repeated, 1);
 }
 
 /// The counter of messages ignored for a reason.
@@ -156,7 +156,7 @@ fn unexpected_messages_are_counted_by_reason() {
         }
         router
     };
-    let told = || {
+    let done = || {
         let mut router = inner();
         assert_eq!(give(&mut router, UP, Kind::EurekaDone), Ok(()));
         router
@@ -175,8 +175,8 @@ fn unexpected_messages_are_counted_by_reason() {
         (inner(), UP, Kind::BarrierDone, Ignored::BarrierUnasked),
         // All children have arrived, but the parent has not been signalled.
         (arrived(), UP, Kind::BarrierDone, Ignored::BarrierUnasked),
-        (told(), UP, Kind::EurekaDone, Ignored::EurekaDoneRepeated),
-        (told(), Port::Local, Kind::Eureka, Ignored::EurekaRepeated),
+        (done(), UP, Kind::EurekaDone, Ignored::EurekaDoneRepeated),
+        (done(), Port::Local, Kind::Eureka, Ignored::EurekaRepeated),
     ];
     for (mut router, from, kind, reason) in faults {
         let before = router.clone();

@@ -113,13 +113,13 @@ fn a_second_grant_and_credits_from_nowhere_are_not_believed() {
         word: 1 << 62 | 4_095 | 1 << 24,
         control: Control::IDLE,
     };
-    let told = counters(&pair, B).rx_impossible_credits;
+    let before = counters(&pair, B).rx_impossible_credits;
     let third = Flits::credits(&pair.ends[B].lcb, 2);
     let bytes = frame(&pair, B, &[of(&[many])]);
     pair.inject(B, &bytes);
     assert_eq!(Flits::credits(&pair.ends[B].lcb, 0), 4_095);
     assert_eq!(Flits::credits(&pair.ends[B].lcb, 2), third + 1);
-    assert_eq!(counters(&pair, B).rx_impossible_credits, told + 4_095);
+    assert_eq!(counters(&pair, B).rx_impossible_credits, before + 4_095);
 }
 
 /// Words of idle flits have unused bits.

@@ -70,7 +70,7 @@ fn tag(to: [u8; 3], adaptive: bool) -> Tag {
 /// A router at (1, 1, 1).
 fn crossbar() -> Crossbar {
     let registers = RouteRegisters {
-        place: Coordinates([1, 1, 1]),
+        coordinates: Coordinates([1, 1, 1]),
         plus_z: 2,
         ..RouteRegisters::default()
     };
@@ -329,12 +329,12 @@ fn flits_not_taken_by_a_dead_link_are_discarded() {
 
 /// Positions of the processors that the tests use.
 fn names() -> Arc<Names> {
-    let place = |number| match number {
+    let coordinates = |number| match number {
         4 => Coordinates([1, 1, 1]),
         5 => Coordinates([3, 1, 1]),
         other => Coordinates([9, other, 9]),
     };
-    Arc::new(Names::new((0..6).map(|number| (place(number), None))))
+    Arc::new(Names::new((0..6).map(|number| (coordinates(number), None))))
 }
 
 fn rerouting() -> (Bench, Crossbar) {

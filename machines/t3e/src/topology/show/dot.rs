@@ -14,18 +14,22 @@ const LAYOUT: [&str; 3] = [
 pub fn dot(torus: &Torus) -> String {
     let shape = torus.shape();
     let mut dot = Dot::new(torus.name(), &summary(torus), &LAYOUT);
-    let place = |node| shape.place(node).0;
+    let coordinates = |node| shape.coordinates(node).0;
     let planes = (0..shape.nodes())
-        .map(|node| place(node)[2])
+        .map(|node| coordinates(node)[2])
         .max()
         .unwrap_or(0);
     for z in 0..=planes {
         let head = format!("subgraph cluster_z{z} {{ label=\"Z {z}\"; color=gray;");
-        let nodes = (0..shape.nodes()).filter(|&node| place(node)[2] == z);
+        let nodes = (0..shape.nodes()).filter(|&node| coordinates(node)[2] == z);
         let nodes = nodes.map(|node| {
             let name = torus.node_name(NodeRef::Chip(node)).into_owned();
             let nic = torus.node_name(NodeRef::Processor(node));
-            let label = format!("{name} {}\n{nic}, {}", shape.place(node), role(torus, node));
+            let label = format!(
+                "{name} {}\n{nic}, {}",
+                shape.coordinates(node),
+                role(torus, node)
+            );
             (name, label)
         });
         dot.part(&head, nodes);

@@ -63,7 +63,7 @@ pub fn overview(torus: &Torus) -> String {
 
 fn links(out: &mut Svg, torus: &Torus, broken: &Broken, layout: &Planes, node: u32) {
     let shape = torus.shape();
-    let (x, y) = layout.node(shape.place(node));
+    let (x, y) = layout.node(shape.coordinates(node));
     let (half_x, half_y) = (BOX.0 / 2.0, BOX.1 / 2.0);
     for way in drawn_links(torus, broken, node) {
         let colour = if way.works { BLUE } else { RED };
@@ -71,7 +71,7 @@ fn links(out: &mut Svg, torus: &Torus, broken: &Broken, layout: &Planes, node: u
         let direction = way.direction;
         let path = match (direction.dimension(), direction.is_minus()) {
             _ if way.is_next => {
-                let (to_x, to_y) = layout.node(shape.place(way.peer));
+                let (to_x, to_y) = layout.node(shape.coordinates(way.peer));
                 format!("M{x:.1} {y:.1}L{to_x:.1} {to_y:.1}")
             }
             (0, false) => format!("M{:.1} {y:.1}h{STUB}", x + half_x),
@@ -92,7 +92,7 @@ fn node_box(out: &mut Svg, torus: &Torus, layout: &Planes, node: u32) {
     let words = number.map_or_else(|| "-".to_owned(), |number| number.to_string());
     let style = format!("rx=\"3\" fill=\"{fill}\" stroke=\"{stroke}\"");
     out.nodes(&names.join(" "), |out| {
-        let at = layout.node(torus.shape().place(node));
+        let at = layout.node(torus.shape().coordinates(node));
         out.block(at, BOX, &style, &[(3.2, 9.0, INK, &words)]);
     });
 }

@@ -159,7 +159,7 @@ pub(super) fn drawn_links(
     Direction::ALL.into_iter().filter_map(move |direction| {
         let peer = shape.neighbour(node, direction)?;
         let dimension = direction.dimension();
-        let [own, other] = [node, peer].map(|node| shape.place(node).0[dimension]);
+        let [own, other] = [node, peer].map(|node| shape.coordinates(node).0[dimension]);
         let is_next = match direction.is_minus() {
             false => own < other,
             true => other < own,

@@ -65,7 +65,7 @@ fn of_planes(torus: &Torus, drawn: &Range<usize>, title: &str) -> String {
         layout.frame(&mut out, torus, z);
     }
     let broken = torus.broken();
-    let is_drawn = |node: &u32| drawn.contains(&usize::from(torus.shape().place(*node).0[2]));
+    let is_drawn = |node: &u32| drawn.contains(&usize::from(torus.shape().coordinates(*node).0[2]));
     let nodes = || (0..torus.shape().nodes()).filter(is_drawn);
     for node in nodes() {
         links(&mut out, torus, &broken, &layout, node);
@@ -80,7 +80,7 @@ fn of_planes(torus: &Torus, drawn: &Range<usize>, title: &str) -> String {
 /// Draws the links of a node: lines in plus directions, and stubs.
 fn links(out: &mut Svg, torus: &Torus, broken: &Broken, layout: &Planes, node: u32) {
     let shape = torus.shape();
-    let (x, y) = layout.node(shape.place(node));
+    let (x, y) = layout.node(shape.coordinates(node));
     for way in drawn_links(torus, broken, node) {
         let DrawnLink { peer, number, .. } = way;
         let (colour, dashes, words) = match way.works {
@@ -89,7 +89,7 @@ fn links(out: &mut Svg, torus: &Torus, broken: &Broken, layout: &Planes, node: u
         };
         let style = format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.5\"{dashes}");
         if way.is_next {
-            let (to_x, to_y) = layout.node(shape.place(peer));
+            let (to_x, to_y) = layout.node(shape.coordinates(peer));
             let path = format!("M{x:.1} {y:.1}L{to_x:.1} {to_y:.1}");
             out.links(number, |out| out.path(path, &style));
             continue;
@@ -138,8 +138,8 @@ fn stub(direction: Direction) -> Stub {
 }
 
 fn router(out: &mut Svg, torus: &Torus, layout: &Planes, node: u32) {
-    let place = torus.shape().place(node);
-    let (x, y) = layout.node(place);
+    let coordinates = torus.shape().coordinates(node);
+    let (x, y) = layout.node(coordinates);
     let (fill, stroke) = colours(torus, node);
     let (words, dashes) = match stroke {
         BLUE => (FAINT, ""),
@@ -150,7 +150,7 @@ fn router(out: &mut Svg, torus: &Torus, layout: &Planes, node: u32) {
     out.nodes(&name, |out| {
         out.tag(format_args!(
             "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"4\" fill=\"{fill}\" \
-             stroke=\"{stroke}\"{dashes}><title>{name} {place}</title></rect>",
+             stroke=\"{stroke}\"{dashes}><title>{name} {coordinates}</title></rect>",
             corner.0,
             corner.1,
             2.0 * HALF.0,

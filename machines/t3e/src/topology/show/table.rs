@@ -33,7 +33,7 @@ pub fn table(torus: &Torus, rows: usize) -> String {
         let to = Direction::ALL.map(|direction| neighbour(torus, &broken, node, direction));
         table.row([
             &torus.node_name(NodeRef::Chip(node)),
-            &torus.shape().place(node),
+            &torus.shape().coordinates(node),
             &torus.node_name(NodeRef::Processor(node)),
             &role(torus, node),
             &to[0],

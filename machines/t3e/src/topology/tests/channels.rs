@@ -133,13 +133,13 @@ fn a_search_reports_its_result() {
         ..ChannelSearch::default()
     };
     assert_ne!(search(&torus, &other).file, found.file, "another optimum");
-    for (word, told) in [("W", "expected X, Y or Z"), ("x", "unknown dimension `x`")] {
+    for (word, expected) in [("W", "expected X, Y or Z"), ("x", "unknown dimension `x`")] {
         let wanted = ChannelSearch {
             rings: vec![word.to_owned()],
             ..ChannelSearch::default()
         };
         let refused = torus.search_channels(&wanted).expect_err(word);
-        assert!(refused.contains(told), "{refused}");
+        assert!(refused.contains(expected), "{refused}");
     }
     let flat = super::torus("4x4x1");
     let wanted = ChannelSearch {
@@ -266,24 +266,24 @@ const MISTAKES: [Mistaken; 20] = [
 #[test]
 fn mistakes_have_places() {
     let good = tables("00000000", &[]);
-    for (from, to, at, told, help) in MISTAKES {
+    for (from, to, at, expected, help) in MISTAKES {
         assert!(good.contains(from), "{from}");
         let text = format!("{RING}{}", good.replacen(from, to, 1));
-        let problems = read(&text).expect_err(told);
-        let is_told = |(index, mistake): (usize, &phitwire::net::Mistake)| {
+        let problems = read(&text).expect_err(expected);
+        let is_expected = |(index, mistake): (usize, &phitwire::net::Mistake)| {
             problems.line_and_column(index) == at
-                && mistake.message.contains(told)
+                && mistake.message.contains(expected)
                 && mistake.help.contains(help)
         };
-        let found = problems.mistakes().enumerate().any(is_told);
-        assert!(found, "{at:?} {told} {help} in {}", problems.lines());
+        let found = problems.mistakes().enumerate().any(is_expected);
+        assert!(found, "{at:?} {expected} {help} in {}", problems.lines());
         // A separate file has the same mistakes three lines higher.
         if !to.contains("other") {
             let torus = torus("8x1x1");
             let alone = torus.read_channel_tables("t", good.replacen(from, to, 1).as_bytes());
-            let alone = alone.expect_err(told);
+            let alone = alone.expect_err(expected);
             assert_eq!(alone.mistakes().len(), problems.mistakes().len());
-            assert!(alone.lines().contains(told), "{}", alone.lines());
+            assert!(alone.lines().contains(expected), "{}", alone.lines());
         }
     }
     let twice = format!("{RING}{good}{good}");
@@ -299,7 +299,7 @@ fn mistakes_have_places() {
 #[test]
 fn mistakes_in_another_file_have_a_location() {
     let named = format!("{RING}vc_tables = \"t.toml\"\n");
-    for (file, told) in [
+    for (file, expected) in [
         (
             "",
             "t.toml:1:1: the file of tables lacks the key `vc_tables`",
@@ -312,10 +312,10 @@ fn mistakes_in_another_file_have_a_location() {
         ),
         ("vc_tables = \"t.toml\"\n", "t.toml:1:13: found a string"),
     ] {
-        let problems = read_with_files(&named, "t.toml", file).expect_err(told);
+        let problems = read_with_files(&named, "t.toml", file).expect_err(expected);
         assert!(
-            problems.lines().contains(told),
-            "{told} in {}",
+            problems.lines().contains(expected),
+            "{expected} in {}",
             problems.lines()
         );
         let all = 0..problems.mistakes().len();

@@ -46,9 +46,9 @@ fn reroute(world: &mut World<Torus>, faults: &Faults) {
     let torus = world.topology().clone();
     let routed = torus.routed(faults);
     assert_eq!(routed.refused(), None);
-    let is_told = |node: &u32| !faults.routers.contains(node) || faults.isolated.contains(node);
-    let told: Vec<u32> = (0..torus.shape().nodes()).filter(is_told).collect();
-    let ids: Vec<_> = told
+    let has_tables = |node: &u32| !faults.routers.contains(node) || faults.isolated.contains(node);
+    let nodes: Vec<u32> = (0..torus.shape().nodes()).filter(has_tables).collect();
+    let ids: Vec<_> = nodes
         .iter()
         .map(|&node| world.id(NodeRef::Chip(node)))
         .collect();
@@ -66,7 +66,7 @@ fn reroute(world: &mut World<Torus>, faults: &Faults) {
                 ids.iter().all(|&id| is_drained(id))
             });
     assert!(drained, "routers drain");
-    for (&id, &node) in ids.iter().zip(&told) {
+    for (&id, &node) in ids.iter().zip(&nodes) {
         let tables = routed.tables(node).expect("tables");
         world.command(id, |router: &mut T3eRouter, _| {
             router.install(tables).expect("the router's own tables");

@@ -95,9 +95,12 @@ fn inventories_count_rings() {
     assert_eq!(measures.open, [0; 3]);
     let short = super::torus("4x4x2+2x4x1");
     assert_eq!(Measures::of(&short).open, [4, 0, 0]);
-    let told = short.inventory().expect("a torus has an inventory");
-    assert!(told.contains("plus 4 open rows"), "{told}");
-    assert!(!told.contains("Differences from all machines"), "{told}");
+    let inventory = short.inventory().expect("a torus has an inventory");
+    assert!(inventory.contains("plus 4 open rows"), "{inventory}");
+    assert!(
+        !inventory.contains("Differences from all machines"),
+        "{inventory}"
+    );
     let small = super::torus("2x1x1")
         .inventory()
         .expect("a torus has an inventory");

@@ -148,7 +148,7 @@ fn above_544_processors_spares_come_in_fours() {
     assert_eq!(destinations[7..13], [7, 632, 633, 634, 635, 12]);
     let router = torus.registers_of(0).expect("tables");
     assert!(router.table.is_in_fours());
-    let Coordinates(at) = torus.shape().place(633);
+    let Coordinates(at) = torus.shape().coordinates(633);
     let found = router.table.look_up(9).expect("a route");
     assert_eq!(found.tag.to, Coordinates(at));
     let odd = broken("8x8x10", &["r9"], 6);
@@ -176,8 +176,8 @@ fn nodes_without_a_path_are_mistakes() {
     let kept = mistakes.into_vec();
     assert_eq!(kept.len(), phitwire::net::MAX_MISTAKES);
     assert!(kept.iter().all(|mistake| mistake.kind == K::Unreachable));
-    let told = kept[0].to_string();
-    assert!(told.contains("have no route to r"), "{told}");
+    let message = kept[0].to_string();
+    assert!(message.contains("have no route to r"), "{message}");
     // This is not a mistake if the node is declared isolated.
     let torus = broken("4x4x4", &["(1,1,1)"], 0);
     assert!(torus.check().is_empty());

@@ -59,7 +59,7 @@ fn sizes_are_written_in_two_ways() {
 #[test]
 fn mistakes_have_places() {
     // The first mistake is on line 3.
-    for (text, at, told, help) in [
+    for (text, at, expected, help) in [
         ("spares = 1\n", (0, 0), "lacks the key `size`", "4x4x4"),
         (
             "size = \"8x8\"\n",
@@ -162,7 +162,7 @@ fn mistakes_have_places() {
         let lines = problems.lines();
         assert_eq!(problems.mistakes().len(), 1, "{text}{lines}");
         assert!(
-            lines.contains(told) && lines.contains(help),
+            lines.contains(expected) && lines.contains(help),
             "{text}{lines}"
         );
         if at != (0, 0) {
@@ -182,8 +182,8 @@ fn mistakes_of_a_shape_are_reported_at_its_size() {
     let text = format!("size = \"4x4x4\"\nbroken = [{}]\n", all.join(", "));
     let problems = read(&text).expect_err("a node without links");
     assert_eq!(problems.mistakes().len() + problems.more(), 126);
-    let place = &problems.mistakes().next().expect("one").place;
-    assert!(matches!(place, Location::Chip(_)));
+    let location = &problems.mistakes().next().expect("one").location;
+    assert!(matches!(location, Location::Chip(_)));
 }
 
 #[test]

@@ -85,7 +85,10 @@ impl Families {
             let of_stage = with(&of_stage, "unit", &stage.unit);
             for (at, channel) in stage.channels.iter().enumerate() {
                 let help = "Contents of a stage by channel, in the stage's unit.";
-                let held = stage.places.iter().filter_map(|place| place.held.get(at));
+                let held = stage
+                    .places
+                    .iter()
+                    .filter_map(|position| position.held.get(at));
                 let labels = with(&of_stage, "channel", channel);
                 self.gauge("stage_held", help, labels, held.sum::<u64>() as f64);
             }
@@ -250,15 +253,15 @@ impl Families {
     }
 
     /// Adds a counter under the name that the node uses.
-    fn own_counter(&mut self, of: &str, name: &str, told: &str, labels: Labels<'_>, value: u64) {
+    fn own_counter(&mut self, of: &str, name: &str, counter: &str, labels: Labels<'_>, value: u64) {
         let (name, scale, unit) = in_base_units(name);
         let help = format!(
-            "Counter {told} of a node, as printed by `phitwire ctl NODE \
+            "Counter {counter} of a node, as printed by `phitwire ctl NODE \
                             stats`{unit}."
         );
         let metric = counted(&labels, value as f64 * scale);
         let name = format!("{of}_{name}_total");
-        self.add(&name, &help, MetricType::COUNTER, told, metric);
+        self.add(&name, &help, MetricType::COUNTER, counter, metric);
     }
 
     /// Adds a metric to its family. If two counters get the same name, the first is kept.

@@ -79,18 +79,18 @@ fn answer_all(listener: &TcpListener, lab: &mut Lab, stop: &Stop) -> io::Result<
     thread::scope(|scope| {
         let server = scope.spawn(move || {
             let metrics = || {
-                let (tell, told) = channel();
-                let asked = wants.send(tell).ok();
-                let told = asked.and_then(|()| told.recv().ok());
-                told.unwrap_or_else(|| Err("shutting down".to_owned()))
+                let (sender, answers) = channel();
+                let asked = wants.send(sender).ok();
+                let answer = asked.and_then(|()| answers.recv().ok());
+                answer.unwrap_or_else(|| Err("shutting down".to_owned()))
             };
             http::serve(listener, stop, |request| reply(request, &name, &metrics))
         });
         // The loop ends when the server does.
-        for tell in wanted {
-            let told = lab.recent().map_err(|report| report.to_string());
+        for sender in wanted {
+            let answer = lab.recent().map_err(|report| report.to_string());
             // Ignore an error: the client may have disconnected.
-            let _ = tell.send(told);
+            let _ = sender.send(answer);
         }
         let ended = server.join();
         ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -77,7 +77,7 @@ fn a_lab_is_exported_in_the_text_format() {
         "phitwire_traffic_latency_seconds_count{lab=\"demo\",node=\"nic7\"} 3",
     ] {
         assert!(
-            text.lines().any(|told| told == line),
+            text.lines().any(|other| other == line),
             "no {line} in\n{text}"
         );
     }
@@ -86,7 +86,7 @@ fn a_lab_is_exported_in_the_text_format() {
     assert_eq!(
         text.lines().find(silent),
         None,
-        "nothing is told of who is silent"
+        "a silent node has no other metrics"
     );
 }
 
@@ -144,7 +144,7 @@ fn expressions<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
 #[test]
 fn the_dashboard_queries_only_exported_metrics() {
     let dashboard: Value = serde_json::from_str(DASHBOARD).expect("JSON");
-    let told: BTreeSet<String> = of("demo", Some(&sample()))
+    let reported: BTreeSet<String> = of("demo", Some(&sample()))
         .into_iter()
         .flat_map(|family| {
             let name = family.name();
@@ -162,7 +162,10 @@ fn the_dashboard_queries_only_exported_metrics() {
         .flat_map(|expression| named(expression))
         .collect();
     assert!(names.len() >= 10, "{names:?}");
-    let missing: Vec<_> = names.iter().filter(|name| !told.contains(**name)).collect();
+    let missing: Vec<_> = names
+        .iter()
+        .filter(|name| !reported.contains(**name))
+        .collect();
     assert!(missing.is_empty(), "{missing:?}");
     assert!(named("rate(phitwire_nonsense_total[1m])").eq(["phitwire_nonsense_total"]));
 }

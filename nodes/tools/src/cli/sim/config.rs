@@ -30,7 +30,7 @@ pub fn with_config(arguments: Vec<OsString>) -> miette::Result<Vec<OsString>> {
     if !is_sim || !arguments.iter().any(names_a_file) {
         return Ok(arguments);
     }
-    // The command line alone may lack what the file has: check the two together below.
+    // The command line alone may lack options that the file has: check the two together below.
     let free = |arg: Arg| {
         let arg = arg.required(false).requires(Resettable::<Id>::Reset);
         arg.conflicts_with(Resettable::<Id>::Reset)

@@ -1,4 +1,4 @@
-//! Files that hold the options of a run: TOML, or what `phitwire sim --json` printed.
+//! Files that hold the options of a run: TOML, or the output of `phitwire sim --json`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub(super) struct ConfigError {
     #[source_code]
     text: Arc<Excerpt>,
     #[label("here")]
-    place: SourceSpan,
+    span: SourceSpan,
     #[help]
     help: Option<String>,
 }
@@ -75,18 +75,18 @@ impl ConfigFile {
         Ok(file)
     }
 
-    /// A mistake at `place` of the text.
+    /// A mistake at `span` of the text.
     pub(super) fn mistake(
         &self,
-        place: Range<usize>,
+        span: Range<usize>,
         message: impl Into<String>,
         help: Option<String>,
     ) -> ConfigError {
-        let (text, place) = excerpt(&self.name, &self.text, place);
+        let (text, span) = excerpt(&self.name, &self.text, span);
         ConfigError {
             message: short_message(message.into()),
             text: Arc::new(text),
-            place,
+            span,
             help,
         }
     }
@@ -109,8 +109,8 @@ impl ConfigFile {
 
     fn of_json(&self) -> Result<Vec<Entry>, ConfigError> {
         let value: Value = serde_json::from_str(&self.text).map_err(|error| {
-            let place = self.offset(error.line(), error.column());
-            self.mistake(place..place, format!("invalid JSON: {error}"), None)
+            let span = self.offset(error.line(), error.column());
+            self.mistake(span..span, format!("invalid JSON: {error}"), None)
         })?;
         let points = value
             .as_array()
@@ -119,7 +119,7 @@ impl ConfigFile {
             .first()
             .and_then(|point| point["options"].as_object());
         let Some(options) = options else {
-            let help = "write the options in TOML, or give what `phitwire sim --json` printed";
+            let help = "write the options in TOML, or pass the output of `phitwire sim --json`";
             let message =
                 "the JSON has no `options`: it is not the output of `phitwire sim --json`";
             return Err(self.mistake(0..0, message, Some(help.to_owned())));
@@ -143,11 +143,11 @@ impl ConfigFile {
         let entry = |(name, value): (&String, &Value)| {
             let quoted = format!("\"{name}\"");
             let at = self.text[from..].find(&quoted).map_or(from, |at| from + at);
-            let place = at..at + quoted.len();
+            let span = at..at + quoted.len();
             Entry {
                 name: name.clone(),
                 setting: Setting::of_json(value),
-                spans: [place.clone(), place],
+                spans: [span.clone(), span],
             }
         };
         Ok(options.iter().map(entry).collect())

@@ -29,8 +29,8 @@ pub(super) fn warn_with_nics(network: &dyn Network) {
 fn warn_of(network: &dyn Network, of_end: u64) {
     let needed = 2 * network.link_count() as u64 * of_end;
     // Without /proc there is nothing to compare with.
-    let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    if let Some(available) = available(&told).filter(|&available| needed > available) {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    if let Some(available) = available(&meminfo).filter(|&available| needed > available) {
         let [needed, available] = [needed, available].map(|bytes| bytes as f64 / 1e9);
         print_error(&format!(
             "this network needs about {needed:.1} GB of memory, but only {available:.1} GB are \

@@ -91,7 +91,7 @@ fn has(machine: &Simulation, name: &str) -> bool {
     machine.options.iter().any(|option| option.name == name)
 }
 
-/// What a machine does instead of an option of other machines, and the options that it has.
+/// How a machine replaces an option of other machines, and the options that it has.
 fn accepted_beside(own: &Simulation, other: &str) -> String {
     let instead = own.absent.iter().find(|(name, _)| *name == other);
     let instead = instead.map_or_else(String::new, |(_, instead)| format!("{instead}, and "));

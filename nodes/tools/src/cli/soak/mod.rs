@@ -248,12 +248,12 @@ fn replay(args: &SoakArgs) -> Result<ExitCode> {
 fn replay_one(case: &dyn SoakCase) -> Result<ExitCode> {
     print(&format!("{case:#?}\n"))?;
     let mut trouble = Ok(ExitCode::SUCCESS);
-    let mut tell = |at: phitwire::time::Time, text: &str| {
+    let mut log = |at: phitwire::time::Time, text: &str| {
         if trouble.is_ok() {
             trouble = print(&format!("{:>12} ns  {text}\n", at.as_ns()));
         }
     };
-    let outcome = attempt(case, &mut tell);
+    let outcome = attempt(case, &mut log);
     trouble?;
     match outcome {
         Ok(outcome) => print(&format!("passed: {outcome:?}\n")),

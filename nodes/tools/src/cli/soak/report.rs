@@ -42,7 +42,7 @@ struct Failure<'a> {
     family: &'static str,
     /// The findings.
     why: &'a str,
-    /// The command that replays the case, reduced as far as it still fails.
+    /// The command that replays the case, reduced as far as possible while it still fails.
     replay: String,
 }
 

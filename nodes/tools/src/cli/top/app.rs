@@ -154,7 +154,7 @@ impl App {
         matches!(self.page().view, View::Node(_))
     }
 
-    /// Processes news from the worker thread.
+    /// Processes an update from the worker thread.
     pub fn handle_news(&mut self, news: News) {
         match news {
             News::LabUpdate(look) => self.take_in(*look),

@@ -157,8 +157,8 @@ fn pipeline_lines(
 /// The content of a stage by channel, with the channels' names if they fit.
 fn by_channel(stage: &Stage, room: usize) -> String {
     let held = |channel: usize| {
-        let places = stage.places.iter();
-        let held = places.filter_map(|place| place.held.get(channel));
+        let positions = stage.places.iter();
+        let held = positions.filter_map(|position| position.held.get(channel));
         held.sum::<u64>()
     };
     let channels = stage.channels.iter().enumerate();

@@ -467,18 +467,18 @@ fn in_front(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'_>>
         .map(|line| line.width().div_ceil(inside).max(1))
         .sum();
     let height = (height as u16 + 2).min(area.height);
-    let place = Rect {
+    let area = Rect {
         x: area.x + (area.width - width) / 2,
         y: area.y + (area.height - height) / 2,
         width,
         height,
     };
-    frame.render_widget(Clear, place);
+    frame.render_widget(Clear, area);
     let block = Block::bordered()
         .title(format!(" {title} "))
         .padding(ratatui::widgets::Padding::horizontal(1));
     let text = Paragraph::new(lines)
         .wrap(Wrap { trim: false })
         .block(block);
-    frame.render_widget(text, place);
+    frame.render_widget(text, area);
 }

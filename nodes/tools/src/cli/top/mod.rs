@@ -40,7 +40,7 @@ use super::by_signal::ended;
 use super::{json, print};
 use crate::watch::{Rates, Sampler, events};
 
-/// Longest reaction time to a key or to news from the lab.
+/// Longest reaction time to a key or to an update of the lab.
 const TURN: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Args)]

@@ -157,20 +157,20 @@ impl LinkRow {
     /// State of the end that is down, or a note that an end does not reply.
     pub fn state(&self) -> &str {
         let mut ends = self.ends.iter();
-        let told = match self.trouble {
+        let found = match self.trouble {
             Trouble::Silent => ends.find(|end| end.report.is_none()),
             _ => ends.find(|end| end.report.is_some() && !end.is_up()),
         };
-        told.map_or("up", EndRow::state)
+        found.map_or("up", EndRow::state)
     }
 
     /// Why the link is not up, if known.
     pub fn why(&self) -> String {
-        let told = self.ends.iter().find_map(|end| {
+        let found = self.ends.iter().find_map(|end| {
             let why = end.report.as_ref()?.why.as_ref()?;
             Some(format!("{}: {why}", end.node))
         });
-        told.unwrap_or_default()
+        found.unwrap_or_default()
     }
 
     /// Numbers of lanes on which A and B receive.
@@ -208,7 +208,7 @@ impl LinkRow {
         reports.map(|link| link.resent).sum()
     }
 
-    /// Whether netem, nftables or the like impairs either end.
+    /// Whether netem, nftables or a similar mechanism impairs either end.
     pub fn is_impaired(&self) -> bool {
         let mut reports = self.ends.iter().filter_map(|end| end.report.as_ref());
         reports.any(|link| link.impaired)
@@ -265,11 +265,11 @@ pub struct NodeRow {
     /// Damaged units per second, on all links of the node.
     pub bad: f64,
     pub trouble: Trouble,
-    place: usize,
+    index: usize,
 }
 
 impl NodeRow {
-    fn new(node: &NodeSample, rates: &Rates, place: usize) -> Self {
+    fn new(node: &NodeSample, rates: &Rates, index: usize) -> Self {
         let ways = || rates.links.iter().flat_map(|link| &link.directions);
         let resent = ways().filter(|way| way.from == node.name);
         let bad = ways().filter(|way| way.to == node.name);
@@ -286,12 +286,12 @@ impl NodeRow {
         };
         Self {
             node: node.clone(),
-            rates: rates.nodes.get(place).cloned().unwrap_or_default(),
+            rates: rates.nodes.get(index).cloned().unwrap_or_default(),
             links_up,
             resent,
             bad,
             trouble,
-            place,
+            index,
         }
     }
 
@@ -322,14 +322,14 @@ impl NodeRow {
             Sort::Resent => falling(self.resent, other.resent),
             Sort::Bad => falling(self.bad, other.bad),
         };
-        order.then(self.place.cmp(&other.place))
+        order.then(self.index.cmp(&other.index))
     }
 }
 
 /// All nodes that contain `filter`, sorted.
 pub fn nodes(sample: &Sample, rates: &Rates, filter: &str, by: Sort) -> Vec<NodeRow> {
     let rows = sample.nodes.iter().zip(0..);
-    let rows = rows.map(|(node, place)| NodeRow::new(node, rates, place));
+    let rows = rows.map(|(node, index)| NodeRow::new(node, rates, index));
     let mut rows: Vec<NodeRow> = rows.filter(|row| row.matches(filter)).collect();
     rows.sort_by(|a, b| a.order(b, by));
     rows

@@ -170,18 +170,18 @@ fn links_of_a_silent_node_are_distinguished_from_those_that_are_down() {
         let rows = rows::links(&after, &rates, None, "", Sort::Place);
         (rows[0].trouble, rows[0].state().to_owned())
     };
-    let told = |trouble, state: &str| (trouble, state.to_owned());
-    let unknown = told(Trouble::Silent, "no answer");
-    assert_eq!(looked(&[], None), told(Trouble::None, "up"));
+    let state = |trouble, state: &str| (trouble, state.to_owned());
+    let unknown = state(Trouble::Silent, "no answer");
+    assert_eq!(looked(&[], None), state(Trouble::None, "up"));
     assert_eq!(looked(&[&a.0], None), unknown);
     assert_eq!(looked(&[&a.0, &b.0], None), unknown);
     // If one node does not reply, the silence at the other end adds no information.
     let probes = Some(("silent", "nothing accepted for 2.0 s, despite probes"));
     assert_eq!(looked(&[&a.0], probes), unknown);
-    assert_eq!(looked(&[], probes), told(Trouble::Down, "silent"));
+    assert_eq!(looked(&[], probes), state(Trouble::Down, "silent"));
     let trains = Some(("training", "the other end is silent"));
     assert_eq!(looked(&[&a.0], trains), unknown);
-    let training = told(Trouble::Down, "training");
+    let training = state(Trouble::Down, "training");
     assert_eq!(looked(&[], trains), training);
     let failed = Some(("training", "all lanes failed after too many retries"));
     assert_eq!(looked(&[&a.0], failed), training);
@@ -398,8 +398,8 @@ fn numbers_are_short() {
         1_234_567.0,
         2e9,
     ];
-    let told = ["0", "0.2", "12", "9999", "12.3k", "123k", "1.2M", "2.0G"];
-    assert_eq!(rates.map(rows::short), told);
+    let expected = ["0", "0.2", "12", "9999", "12.3k", "123k", "1.2M", "2.0G"];
+    assert_eq!(rates.map(rows::short), expected);
     assert_eq!([bar(0.0), bar(1.0), bar(0.55)], ["", "█████", "██▊"]);
     assert_eq!(rows::clock(86_399_000), "23:59:59");
 }

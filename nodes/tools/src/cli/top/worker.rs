@@ -66,12 +66,12 @@ impl Worker {
     /// If the lab does not exist, or the thread cannot be started.
     pub fn start(lab: String, interval: Duration) -> miette::Result<(Self, String)> {
         let (tasks, taken) = channel();
-        let (told, news) = channel();
+        let (sender, news) = channel();
         let (opened, is_open) = channel();
         let work = move || match Sampler::open(&lab) {
             Ok(sampler) => {
                 let _ = opened.send(Ok(sampler.network().summary()));
-                work(&lab, sampler, interval, &taken, &told);
+                work(&lab, sampler, interval, &taken, &sender);
             }
             Err(report) => {
                 let _ = opened.send(Err(report));
@@ -98,7 +98,7 @@ fn work(
     let (mut was_there, mut pipelines) = (true, false);
     loop {
         let next = Instant::now() + interval;
-        let told = if sampler.is_there() {
+        let sent = if sampler.is_there() {
             sampler.ask_for_pipelines(pipelines);
             let sample = Arc::new(sampler.sample());
             let look = look(&sampler, &mut detector, before.as_deref(), &sample);
@@ -114,7 +114,7 @@ fn work(
         } else {
             Ok(())
         };
-        if told.is_err() {
+        if sent.is_err() {
             return;
         }
         loop {
@@ -124,8 +124,8 @@ fn work(
                     break;
                 }
                 Ok(Task::Order(order)) => {
-                    let told = obey(&mut sampler, &order);
-                    if news.send(told).is_err() {
+                    let outcome = obey(&mut sampler, &order);
+                    if news.send(outcome).is_err() {
                         return;
                     }
                 }

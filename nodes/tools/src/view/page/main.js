@@ -142,8 +142,8 @@ function takeLines(text) {
   let begun = null;
   for (const line of text.split("\n")) {
     if (!line) continue;
-    const told = JSON.parse(line);
-    if (!begun) begun = begin(told, null, ""); else begun.network.add(told);
+    const parsed = JSON.parse(line);
+    if (!begun) begun = begin(parsed, null, ""); else begun.network.add(parsed);
   }
   if (!begun || !begun.network.moments.length) return fatal("The recording is empty.");
   state.time.go(telling(begun.network));
@@ -179,15 +179,15 @@ async function follow() {
   let next = 0, missed = 0;
   for (;;) {
     try {
-      const told = await (await ask("/api/lines", "from=" + next)).json();
+      const answer = await (await ask("/api/lines", "from=" + next)).json();
       // Another `phitwire view` at this address, perhaps of a new lab.
-      if ((missed > 0 || told.reset && next > 0) && (await (await ask("/api/header")).json()).secret !== secret) return location.reload();
-      if (told.reset && next > 0) { network.clear(); state.look.reset(); state.time.number = 0; }
-      for (const line of told.lines) network.add(line);
-      next = told.next; missed = 0;
-      if (told.lines.length) dirty();
-      set(sign, told.over || "\u25cf live"); sign.className = told.over ? "bad" : "good";
-      if (told.next < told.end) continue;
+      if ((missed > 0 || answer.reset && next > 0) && (await (await ask("/api/header")).json()).secret !== secret) return location.reload();
+      if (answer.reset && next > 0) { network.clear(); state.look.reset(); state.time.number = 0; }
+      for (const line of answer.lines) network.add(line);
+      next = answer.next; missed = 0;
+      if (answer.lines.length) dirty();
+      set(sign, answer.over || "\u25cf live"); sign.className = answer.over ? "bad" : "good";
+      if (answer.next < answer.end) continue;
       if (network.stopKeeping) { network.stopKeeping = false; next = 0; }
     } catch (error) {
       if (++missed > 2) { set(sign, "no answer: " + error.message); sign.className = "bad"; }

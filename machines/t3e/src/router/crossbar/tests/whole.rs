@@ -31,8 +31,11 @@ fn a_whole_packet_is_arbitrated_for_like_any_other() {
     for other in [(FROM_Y, 0), (FROM_X, 1)] {
         let (from, _) = run(Some(other));
         assert_eq!(from.len(), 5);
-        let place = from.iter().position(|word| *word == 1);
-        assert!(place.is_some_and(|place| place < 2), "{other:?}: {from:?}");
+        let position = from.iter().position(|word| *word == 1);
+        assert!(
+            position.is_some_and(|position| position < 2),
+            "{other:?}: {from:?}"
+        );
     }
 }
 
