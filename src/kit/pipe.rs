@@ -1,7 +1,7 @@
 //! A buffer at the far end of a wire, whose credits return over a second wire.
 
 /// Slots of the ring that a pipe's owner keeps for it.
-pub const RING_PLACES: usize = 16;
+pub const RING_SLOTS: usize = 16;
 
 /// When the reader can read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub enum Room {
 /// reader, and no cycles are kept. An owner uses either these or the others.
 ///
 /// In a cycle the reader acts before the writer. The owner keeps the items, in a ring of
-/// [`RING_PLACES`]. Cycles are modulo 2^32; a pipe idle for a multiple of that would see old
+/// [`RING_SLOTS`]. Cycles are modulo 2^32; a pipe idle for a multiple of that would see old
 /// traffic on its wires and at worst wait for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pipe<const DEPTH: u8, const FORWARD: u32, const BACK: u32> {
@@ -51,7 +51,7 @@ pub struct Pipe<const DEPTH: u8, const FORWARD: u32, const BACK: u32> {
     /// Free for use by the owner.
     pub tag: u8,
     /// Slots occupied by multi-slot items.
-    places: u8,
+    slots: u8,
     stamp: u32,
 }
 
@@ -82,7 +82,7 @@ const fn highest(mask: u8) -> u32 {
 
 impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, BACK> {
     const VALID: () = assert!(
-        DEPTH as usize <= RING_PLACES && FORWARD >= 2 && FORWARD <= 7 && BACK >= 2 && BACK <= 7
+        DEPTH as usize <= RING_SLOTS && FORWARD >= 2 && FORWARD <= 7 && BACK >= 2 && BACK <= 7
     );
 
     /// An empty pipe with `tag` for its owner.
@@ -95,7 +95,7 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
             reads: 0,
             starved: false,
             tag,
-            places: 0,
+            slots: 0,
             stamp: 0,
         }
     }
@@ -141,53 +141,53 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
     /// counts as one returning slot.
     #[inline]
     pub fn room_for_some(&mut self, now: u32, after: u32) -> Room {
-        self.room_beside(self.places, now, after)
+        self.room_beside(self.slots, now, after)
     }
 
-    /// Call before an item of `places` slots is written.
+    /// Call before an item of `slots` slots is written.
     #[inline]
-    pub fn take_slots(&mut self, places: u8) {
-        self.places += places;
+    pub fn take_slots(&mut self, slots: u8) {
+        self.slots += slots;
     }
 
-    /// Call before an item of `places` slots is read.
+    /// Call before an item of `slots` slots is read.
     #[inline]
-    pub fn free_slots(&mut self, places: u8) {
-        self.places -= places;
+    pub fn free_slots(&mut self, slots: u8) {
+        self.slots -= slots;
     }
 
     /// Slots taken by items of several slots.
     #[inline]
-    pub const fn places(&self) -> u8 {
-        self.places
+    pub const fn slots(&self) -> u8 {
+        self.slots
     }
 
     /// Whether a slot is free for the next item where wires take no time. After `false`, the next
     /// read returns that the writer must be woken.
     #[inline]
     pub fn has_slot_at_once(&mut self) -> bool {
-        self.starved = self.places >= DEPTH;
+        self.starved = self.slots >= DEPTH;
         !self.starved
     }
 
-    /// Writes an item of `places` slots where wires take no time: it can be read in the same cycle.
+    /// Writes an item of `slots` slots where wires take no time: it can be read in the same cycle.
     /// Returns whether to wake the reader.
     #[inline]
-    pub fn write_at_once(&mut self, places: u8) -> bool {
-        debug_assert!(self.places < DEPTH, "write without a credit");
+    pub fn write_at_once(&mut self, slots: u8) -> bool {
+        debug_assert!(self.slots < DEPTH, "write without a credit");
         let wakes = self.is_empty();
         self.tail = self.tail.wrapping_add(1);
-        self.places += places;
+        self.slots += slots;
         wakes
     }
 
-    /// Reads an item of `places` slots where wires take no time. Returns when the next can be read,
+    /// Reads an item of `slots` slots where wires take no time. Returns when the next can be read,
     /// and whether to wake the writer.
     #[inline]
-    pub fn read_at_once(&mut self, places: u8) -> (Next, bool) {
+    pub fn read_at_once(&mut self, slots: u8) -> (Next, bool) {
         debug_assert!(!self.is_empty(), "read from an empty pipe");
         self.head = self.head.wrapping_add(1);
-        self.places -= places;
+        self.slots -= slots;
         let next = if self.is_empty() {
             Next::Empty
         } else {
@@ -222,10 +222,10 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
         self.age(now);
         debug_assert!(self.credits(now) > 0, "write without a credit");
         let wakes = self.is_empty();
-        let place = usize::from(self.tail) % RING_PLACES;
+        let slot = usize::from(self.tail) % RING_SLOTS;
         self.tail = self.tail.wrapping_add(1);
         self.writes |= 1;
-        (place, wakes)
+        (slot, wakes)
     }
 
     /// Whether an item can be read in cycle `now`.
@@ -239,7 +239,7 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
     /// Slot in the ring of the item to read next.
     #[inline]
     pub const fn front(&self) -> usize {
-        self.head as usize % RING_PLACES
+        self.head as usize % RING_SLOTS
     }
 
     /// Reads the item at [`front`](Self::front) in cycle `now`. Returns when the next can be read,
@@ -312,8 +312,8 @@ mod tests {
             }
             if credits > 0 && rng.chance(write, 100) {
                 assert_eq!(pipe.room(cycle, 0), Room::Open);
-                let (place, wakes) = pipe.write(cycle);
-                assert_eq!(place, (reference.written % 16) as usize);
+                let (slot, wakes) = pipe.write(cycle);
+                assert_eq!(slot, (reference.written % 16) as usize);
                 reference.arrivals.push_back(now + u64::from(F));
                 reference.written += 1;
                 if wakes {

@@ -14,9 +14,9 @@ fn watch() -> Watch {
     Watch::new(flow, Time::ZERO, Time::from_ns(1_000_000), Some((500, 10)))
 }
 
-fn opening(place: QueueId, identity: u64) -> Opening {
+fn opening(queue_id: QueueId, identity: u64) -> Opening {
     Opening {
-        place,
+        queue_id,
         key: 7,
         identity: Some(identity),
         from: (4, 1),

@@ -29,7 +29,7 @@ pub struct Stage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opening {
     /// The queue or buffer where it waits.
-    pub place: QueueId,
+    pub queue_id: QueueId,
     /// Header fields that stay the same inside the router.
     pub key: u64,
     /// See [`Passage::identity`].
@@ -46,7 +46,7 @@ pub struct Opening {
 /// A packet being followed.
 #[derive(Clone, Debug)]
 struct Open {
-    place: QueueId,
+    queue_id: QueueId,
     key: u64,
     passage: Passage,
 }
@@ -164,15 +164,15 @@ impl Watch {
         None
     }
 
-    /// The first packet at `place` with `key`.
-    fn find(&mut self, place: QueueId, key: u64) -> Option<usize> {
-        let of = |open: &Open| open.place == place && open.key == key;
+    /// The first packet at `queue_id` with `key`.
+    fn find(&mut self, queue_id: QueueId, key: u64) -> Option<usize> {
+        let of = |open: &Open| open.queue_id == queue_id && open.key == key;
         self.open.iter().position(of)
     }
 
-    /// Whether a packet at `place` with `key` is already followed.
-    pub fn follows(&mut self, place: QueueId, key: u64) -> bool {
-        self.find(place, key).is_some()
+    /// Whether a packet at `queue_id` with `key` is already followed.
+    pub fn follows(&mut self, queue_id: QueueId, key: u64) -> bool {
+        self.find(queue_id, key).is_some()
     }
 
     /// Begins to follow a packet.
@@ -182,7 +182,7 @@ impl Watch {
             self.dropped += 1;
         }
         self.open.push_back(Open {
-            place: opening.place,
+            queue_id: opening.queue_id,
             key: opening.key,
             passage: Passage {
                 identity: opening.identity,
@@ -197,16 +197,16 @@ impl Watch {
     }
 
     /// Sets the identity of a followed packet, which the router learns after the header.
-    pub fn identify(&mut self, place: QueueId, key: u64, identity: u64) {
-        if let Some(index) = self.find(place, key) {
+    pub fn identify(&mut self, queue_id: QueueId, key: u64, identity: u64) {
+        if let Some(index) = self.find(queue_id, key) {
             self.open[index].passage.identity.get_or_insert(identity);
         }
     }
 
     /// Records a decision about the packet. It replaces the last one with the same kind of
     /// candidates.
-    pub fn decided(&mut self, place: QueueId, key: u64, choice: Choice) {
-        let Some(index) = self.find(place, key) else {
+    pub fn decided(&mut self, queue_id: QueueId, key: u64, choice: Choice) {
+        let Some(index) = self.find(queue_id, key) else {
             return;
         };
         let choices = &mut self.open[index].passage.choices;
@@ -221,16 +221,16 @@ impl Watch {
     }
 
     /// Records that the packet left `stage` in `cycle` and now waits at `to`.
-    pub fn step(&mut self, (place, to): (QueueId, QueueId), key: u64, stage: Stage, cycle: u64) {
+    pub fn step(&mut self, (queue_id, to): (QueueId, QueueId), key: u64, stage: Stage, cycle: u64) {
         let (left_ps, least_ps) = (self.at(cycle), self.least(stage));
-        let Some(index) = self.find(place, key) else {
+        let Some(index) = self.find(queue_id, key) else {
             return;
         };
         // Move the packet to the back: it was the last to arrive there.
         let Some(mut open) = self.open.remove(index) else {
             return;
         };
-        open.place = to;
+        open.queue_id = to;
         open.passage.steps.push(Step {
             stage: Cow::Borrowed(stage.name),
             left_ps,
@@ -241,10 +241,10 @@ impl Watch {
 
     /// Records that the packet left its last `stage`, and the router, in `cycle` by this port and
     /// channel.
-    pub fn left(&mut self, place: QueueId, key: u64, stage: Stage, cycle: u64, by: (u8, u8)) {
-        self.step((place, place), key, stage, cycle);
+    pub fn left(&mut self, queue_id: QueueId, key: u64, stage: Stage, cycle: u64, by: (u8, u8)) {
+        self.step((queue_id, queue_id), key, stage, cycle);
         // `step` moved the packet to the back.
-        let is_it = |open: &&Open| open.place == place && open.key == key;
+        let is_it = |open: &&Open| open.queue_id == queue_id && open.key == key;
         if self.open.back().filter(is_it).is_none() {
             return;
         }
@@ -261,8 +261,8 @@ impl Watch {
         }
     }
 
-    pub fn discarded(&mut self, place: QueueId, key: u64, why: &'static str) {
-        if let Some(index) = self.find(place, key)
+    pub fn discarded(&mut self, queue_id: QueueId, key: u64, why: &'static str) {
+        if let Some(index) = self.find(queue_id, key)
             && let Some(Open { mut passage, .. }) = self.open.remove(index)
         {
             passage.discarded = Some(Cow::Borrowed(why));

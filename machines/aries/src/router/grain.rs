@@ -103,7 +103,7 @@ pub trait Items: Copy + Debug + Default + Send + Sync + 'static {
     #[inline]
     fn flits<const D: u8, const F: u32, const B: u32>(pipe: &Pipe<D, F, B>) -> u8 {
         if Self::PACKETS {
-            pipe.places()
+            pipe.slots()
         } else {
             pipe.len()
         }

@@ -199,16 +199,16 @@ impl<I: Items> Tiles<I> {
             means[self.inputs.kind(port) as usize] = MAX;
         }
         let [_, green, black, blue] = means;
-        let mut told = [0; 4];
-        told[PortKind::Processor as usize] = green.max(black).max(blue) as u8;
-        told[PortKind::Green as usize] = black.max(blue) as u8;
-        told[PortKind::Black as usize] = blue as u8;
-        told[PortKind::Blue as usize] = green.max(black) as u8;
-        if told == self.loads.reported {
+        let mut loads = [0; 4];
+        loads[PortKind::Processor as usize] = green.max(black).max(blue) as u8;
+        loads[PortKind::Green as usize] = black.max(blue) as u8;
+        loads[PortKind::Black as usize] = blue as u8;
+        loads[PortKind::Blue as usize] = green.max(black) as u8;
+        if loads == self.loads.reported {
             return;
         }
         for kind in PortKind::ALL {
-            let load = told[kind as usize];
+            let load = loads[kind as usize];
             if load == self.loads.reported[kind as usize] {
                 continue;
             }
@@ -220,7 +220,7 @@ impl<I: Items> Tiles<I> {
                 io.set_load(port, load);
             }
         }
-        self.loads.reported = told;
+        self.loads.reported = loads;
     }
 
     /// The load last reported to the neighbours behind ports of `kind`, 0 to 15.

@@ -134,7 +134,7 @@ struct PoolSlot {
 /// buffers bound.
 #[derive(Debug)]
 pub(super) struct Pool {
-    places: Vec<PoolSlot>,
+    slots: Vec<PoolSlot>,
     free: u32,
     /// The flits of packets with more than one flit. The stored head is replaced when the packet is
     /// unloaded.
@@ -145,7 +145,7 @@ pub(super) struct Pool {
 impl Pool {
     pub(super) const fn new() -> Self {
         Self {
-            places: Vec::new(),
+            slots: Vec::new(),
             free: NOTHING,
             packets: Vec::new(),
             free_packets: Vec::new(),
@@ -153,15 +153,15 @@ impl Pool {
     }
 
     #[inline]
-    fn allocate(&mut self, place: PoolSlot) -> u32 {
+    fn allocate(&mut self, slot: PoolSlot) -> u32 {
         let at = self.free;
-        if let Some(free) = self.places.get_mut(at as usize) {
+        if let Some(free) = self.slots.get_mut(at as usize) {
             self.free = free.next;
-            *free = place;
+            *free = slot;
             at
         } else {
-            self.places.push(place);
-            self.places.len() as u32 - 1
+            self.slots.push(slot);
+            self.slots.len() as u32 - 1
         }
     }
 
@@ -173,7 +173,7 @@ impl Pool {
         });
         if fifo.first == NOTHING {
             fifo.first = at;
-        } else if let Some(last) = self.places.get_mut(fifo.last as usize) {
+        } else if let Some(last) = self.slots.get_mut(fifo.last as usize) {
             last.next = at;
         }
         fifo.last = at;
@@ -182,17 +182,17 @@ impl Pool {
     /// The flit at the front, or the head of the packet there.
     #[inline]
     pub(super) fn front(&self, fifo: &Fifo) -> Option<Slot> {
-        Some(self.places.get(fifo.first as usize)?.item.slot)
+        Some(self.slots.get(fifo.first as usize)?.item.slot)
     }
 
     #[inline]
     pub(super) fn pop(&mut self, fifo: &mut Fifo) -> Option<Item> {
         let at = fifo.first;
-        let place = self.places.get_mut(at as usize)?;
-        fifo.first = place.next;
-        place.next = self.free;
+        let slot = self.slots.get_mut(at as usize)?;
+        fifo.first = slot.next;
+        slot.next = self.free;
         self.free = at;
-        Some(place.item)
+        Some(slot.item)
     }
 
     /// Stores the packet with `head` as one item. `fill` writes its flits and returns their number.
@@ -283,8 +283,8 @@ mod tests {
                 }
             }
         }
-        let most = pool.places.len();
-        assert!(most < 6_000, "{most} places");
+        let most = pool.slots.len();
+        assert!(most < 6_000, "{most} slots");
         assert!(pool.packets.len() < 6_000, "{} packets", pool.packets.len());
     }
 }

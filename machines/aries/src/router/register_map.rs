@@ -72,7 +72,7 @@ fn small<'r>(
     registers: &'r mut AriesRegisters,
     name: &[&str],
 ) -> Option<(&'r mut u8, u8, &'static str)> {
-    let (place, most) = match *name {
+    let (register, most) = match *name {
         ["chip", "local_up_class"] => (&mut registers.local_up_class, 3),
         ["blue_class", "target", class] => (&mut registers.blue_classes[0][number(class, 4)?], 3),
         ["blue_class", "middle", class] => (&mut registers.blue_classes[1][number(class, 4)?], 3),
@@ -93,7 +93,7 @@ fn small<'r>(
         }
         _ => return None,
     };
-    Some((place, most, if most == 3 { "0 to 3" } else { "0 to 63" }))
+    Some((register, most, if most == 3 { "0 to 3" } else { "0 to 63" }))
 }
 
 fn entry<'r>(registers: &'r mut AriesRegisters, name: [&str; 3]) -> Option<&'r mut PortMask> {
@@ -290,7 +290,7 @@ impl<I: Items> Tiles<I> {
             // Unused ports have this register too.
             [port, "kind"] if port_of(port).is_some() => return Err(RegisterError::ReadOnly),
             _ => match small(&mut registers, &parts) {
-                Some((place, most, takes)) => *place = at_most(value, most, takes)?,
+                Some((register, most, takes)) => *register = at_most(value, most, takes)?,
                 None if self.get(name).is_some() => return Err(RegisterError::ReadOnly),
                 None => return Err(RegisterError::Unknown),
             },

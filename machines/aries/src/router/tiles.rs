@@ -62,11 +62,11 @@ pub trait Ports {
     #[inline]
     fn pop_into(&mut self, port: usize, vc: usize, into: &mut [Flit]) -> usize {
         let mut taken = 0;
-        for place in into {
+        for slot in into {
             let Some(flit) = self.pop(port, vc) else {
                 break;
             };
-            *place = flit;
+            *slot = flit;
             taken += 1;
         }
         taken
@@ -168,11 +168,11 @@ impl<I: Items> Tiles<I> {
     /// Tiles with the given registers. Random choices depend only on the router's position in the
     /// machine.
     pub fn new(registers: AriesRegisters) -> Self {
-        let place = u64::from(registers.group) << 8 | u64::from(registers.router);
+        let position = u64::from(registers.group) << 8 | u64::from(registers.router);
         let mut tiles = Self {
             cycle: 0,
             routes: Routes::new(registers),
-            rng: Rng::new(0, place),
+            rng: Rng::new(0, position),
             pool: Pool::new(),
             delay: DelayLine::new(),
             inputs: Inputs::new(),
@@ -199,8 +199,8 @@ impl<I: Items> Tiles<I> {
     /// Seeds the random choices. Two routers with the same seed still choose differently.
     pub fn seed(&mut self, seed: u64) {
         let registers = self.routes.registers();
-        let place = u64::from(registers.group) << 8 | u64::from(registers.router);
-        self.rng = Rng::new(seed, place);
+        let position = u64::from(registers.group) << 8 | u64::from(registers.router);
+        self.rng = Rng::new(seed, position);
     }
 
     /// Sets how many nanoseconds of the driver one emulated nanosecond takes, at least 1. The

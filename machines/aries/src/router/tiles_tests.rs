@@ -309,10 +309,10 @@ fn a_dead_port_counts_as_full_until_no_table_names_it() {
     bench.inactive = 1 << BLUE;
     core.link_changed(BLUE);
     core.run(&mut bench);
-    let told =
+    let reported =
         [PortKind::Green, PortKind::Black, PortKind::Blue].map(|kind| core.reported_load(kind));
     assert_eq!(
-        told,
+        reported,
         [15, 15, 0],
         "no router needs the load behind a blue link"
     );
@@ -342,8 +342,8 @@ fn the_load_of_the_next_links_is_reported_to_neighbours() {
     assert_eq!(core.reported_load(PortKind::Green), load);
     assert_eq!(core.reported_load(PortKind::Black), load);
     assert_eq!(core.reported_load(PortKind::Blue), 0);
-    let mut told = bench.reported.iter();
-    assert!(told.any(|&(_, port, told)| (port, told) == (GREEN, load)));
+    let mut reported = bench.reported.iter();
+    assert!(reported.any(|&(_, port, value)| (port, value) == (GREEN, load)));
     let is_due = |&(cycle, port, _): &(u64, usize, u8)| cycle % LOAD_CYCLES == 0 && port != BLUE;
     assert!(bench.reported.iter().all(is_due));
     bench.blocked = [0; VCS];

@@ -32,14 +32,14 @@ const fn stage(name: &'static str, cycles: u64) -> Stage {
 }
 
 // Trace positions consist of a kind and the number of the queue or buffer.
-const INPUT_PLACE: QueueId = 0;
-const ROW_PLACE: QueueId = 1 << 16;
-const COLUMN_PLACE: QueueId = 2 << 16;
-const NETLINK_PLACE: QueueId = 3 << 16;
+const INPUT_QUEUES: QueueId = 0;
+const ROW_QUEUES: QueueId = 1 << 16;
+const COLUMN_QUEUES: QueueId = 2 << 16;
+const NETLINK_QUEUES: QueueId = 3 << 16;
 
 /// The queue of a tile's virtual channel.
 const fn input_queue(tile: usize, vc: usize) -> QueueId {
-    INPUT_PLACE + (tile * VCS + vc) as QueueId
+    INPUT_QUEUES + (tile * VCS + vc) as QueueId
 }
 
 /// The parts of a head that never change on its path.
@@ -94,15 +94,15 @@ impl<I: Items> Tiles<I> {
         self.watch_arrival(cycle, port, vc, 1);
     }
 
-    fn opening(&self, watch: &Watch, head: Head, place: QueueId) -> Opening {
+    fn opening(&self, watch: &Watch, head: Head, queue_id: QueueId) -> Opening {
         Opening {
-            place,
+            queue_id,
             key: key(head),
             identity: Some(head.packet_id().into()),
             response: head.is_response(),
             units: Some(head.length()),
             from: (0, head.vc()),
-            arrived_ps: watch.front_arrived(place, head.length().into(), self.cycle),
+            arrived_ps: watch.front_arrived(queue_id, head.length().into(), self.cycle),
         }
     }
 
@@ -122,13 +122,13 @@ impl<I: Items> Tiles<I> {
             } else {
                 self.cycle
             };
-            let place = input_queue(FIRST_PROCESSOR_TILE + tile, vc / 4 * 4);
+            let queue_id = input_queue(FIRST_PROCESSOR_TILE + tile, vc / 4 * 4);
             watch.open(Opening {
                 from: (port as u8, vc as u8),
                 arrived_ps: watch.front_arrived(queue, held, seen_by),
-                ..self.opening(&watch, head, place)
+                ..self.opening(&watch, head, queue_id)
             });
-            watch.step((place, place), key(head), NETLINK_IN, self.cycle);
+            watch.step((queue_id, queue_id), key(head), NETLINK_IN, self.cycle);
         }
         self.watch = Some(watch);
     }
@@ -156,8 +156,8 @@ impl<I: Items> Tiles<I> {
         let decision = self.routes.choose(arrival, self.live, &mut self.rng, seen);
         if is_of(&watch, head) {
             let tile = usize::from(arrival.port);
-            let place = input_queue(tile, vc);
-            if !watch.follows(place, key(head)) {
+            let queue_id = input_queue(tile, vc);
+            if !watch.follows(queue_id, key(head)) {
                 let seen_by = if I::TIMED {
                     self.cycle.saturating_sub(INPUT_CYCLES)
                 } else {
@@ -167,11 +167,11 @@ impl<I: Items> Tiles<I> {
                 watch.open(Opening {
                     from: (port as u8, vc as u8),
                     arrived_ps: watch.front_arrived(queue, visible, seen_by),
-                    ..self.opening(&watch, head, place)
+                    ..self.opening(&watch, head, queue_id)
                 });
             }
             let choice = self.describe_decision(arrival, &decision, candidates.into_inner());
-            watch.decided(place, key(head), choice);
+            watch.decided(queue_id, key(head), choice);
         }
         self.watch = Some(watch);
         decision
@@ -254,7 +254,7 @@ impl<I: Items> Tiles<I> {
     #[cold]
     pub(super) fn watch_row(&mut self, tile: usize, vc: usize, head: Head, id: RowBufferId) {
         if let Some(watch) = self.watch.as_mut().filter(|watch| is_of(watch, head)) {
-            let to = ROW_PLACE + id.index() as QueueId;
+            let to = ROW_QUEUES + id.index() as QueueId;
             watch.step((input_queue(tile, vc), to), key(head), INPUT, self.cycle);
         }
     }
@@ -271,14 +271,14 @@ impl<I: Items> Tiles<I> {
         let Some(watch) = self.watch.as_mut().filter(|watch| is_of(watch, head)) else {
             return;
         };
-        let (place, key) = (COLUMN_PLACE + from.index() as QueueId, key(head));
+        let (queue_id, key) = (COLUMN_QUEUES + from.index() as QueueId, key(head));
         if let Some(why) = discarded {
-            watch.discarded(place, key, why);
+            watch.discarded(queue_id, key, why);
         } else if output < FIRST_PROCESSOR_TILE {
-            watch.left(place, key, COLUMN, self.cycle, (output as u8, head.vc()));
+            watch.left(queue_id, key, COLUMN, self.cycle, (output as u8, head.vc()));
         } else {
-            let to = NETLINK_PLACE + (output - FIRST_PROCESSOR_TILE) as QueueId;
-            watch.step((place, to), key, COLUMN, self.cycle);
+            let to = NETLINK_QUEUES + (output - FIRST_PROCESSOR_TILE) as QueueId;
+            watch.step((queue_id, to), key, COLUMN, self.cycle);
         }
     }
 
@@ -289,9 +289,15 @@ impl<I: Items> Tiles<I> {
             return;
         };
         if let Some(watch) = self.watch.as_mut().filter(|watch| is_of(watch, head)) {
-            let place = NETLINK_PLACE + tile as QueueId;
+            let queue_id = NETLINK_QUEUES + tile as QueueId;
             let port = (FIRST_NIC_PORT + nic) as u8;
-            watch.left(place, key(head), NETLINK_OUT, self.cycle, (port, head.vc()));
+            watch.left(
+                queue_id,
+                key(head),
+                NETLINK_OUT,
+                self.cycle,
+                (port, head.vc()),
+            );
         }
     }
 
@@ -320,8 +326,8 @@ pub(super) fn watch_switch(
         return;
     };
     if let Some(watch) = watch.as_mut().filter(|watch| is_of(watch, head)) {
-        let from = ROW_PLACE + from.index() as QueueId;
-        let to = COLUMN_PLACE + to.index() as QueueId;
+        let from = ROW_QUEUES + from.index() as QueueId;
+        let to = COLUMN_QUEUES + to.index() as QueueId;
         watch.step((from, to), key(head), ROW, cycle);
     }
 }

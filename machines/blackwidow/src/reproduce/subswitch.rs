@@ -9,7 +9,7 @@
 
 use crate::route::adaptive::{COLUMN_BUFFER_PHITS, ROW_BUFFER_PHITS};
 use crate::router::pipeline::{COLUMN_CREDIT_CYCLES, COLUMN_CYCLES, ROW_CREDIT_CYCLES, ROW_CYCLES};
-use phitwire::kit::pipe::RING_PLACES;
+use phitwire::kit::pipe::RING_SLOTS;
 use phitwire::kit::{MatrixArbiter, Pipe, Room};
 use phitwire::rng::Rng;
 
@@ -80,7 +80,7 @@ struct Phit {
 #[derive(Clone, Copy, Debug)]
 struct Input {
     row: RowPipe,
-    ring: [Phit; RING_PLACES],
+    ring: [Phit; RING_SLOTS],
     /// Output of the packet being written, and its remaining phits.
     sending: u8,
     left: u32,
@@ -116,7 +116,7 @@ impl Subswitch {
         assert!(traffic.shortest >= 1 && traffic.shortest <= traffic.longest);
         let input = Input {
             row: RowPipe::new(0),
-            ring: [Phit::default(); RING_PLACES],
+            ring: [Phit::default(); RING_SLOTS],
             sending: 0,
             left: 0,
         };

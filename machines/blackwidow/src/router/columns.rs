@@ -14,7 +14,7 @@ use super::event::RouterEvent;
 use super::pipeline::{BUFFERS, COLUMN_CREDIT_CYCLES, ColumnBufferId, ColumnPipe, Ring, Wake};
 use crate::route::registers::PORTS;
 use phitwire::kit::below;
-use phitwire::kit::pipe::RING_PLACES;
+use phitwire::kit::pipe::RING_SLOTS;
 use phitwire::kit::tiles::boxed;
 use phitwire::kit::{MatrixArbiter, Next, RoundRobin};
 
@@ -76,7 +76,7 @@ impl Columns {
             moved: [0; 2],
             discarding: [0; 2],
             pushed: 0,
-            rings: boxed(Ring([0; RING_PLACES])),
+            rings: boxed(Ring([0; RING_SLOTS])),
             pipes: boxed(ColumnPipe::new(0)),
             outputs: boxed(Output {
                 source_turn: [MatrixArbiter::new(); 2],

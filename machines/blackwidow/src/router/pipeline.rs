@@ -20,7 +20,7 @@
 
 use crate::route::adaptive::{COLUMN_BUFFER_PHITS, ROW_BUFFER_PHITS};
 use crate::route::registers::PORTS;
-use phitwire::kit::pipe::RING_PLACES;
+use phitwire::kit::pipe::RING_SLOTS;
 use phitwire::kit::{Pipe, tiles};
 
 /// Stages of an idle router from the input queue to the output port (BlackWidow sec. 3).
@@ -60,7 +60,7 @@ pub(super) type ColumnPipe =
 /// The slots of a row or column buffer: one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-pub(super) struct Ring(pub(super) [u32; RING_PLACES]);
+pub(super) struct Ring(pub(super) [u32; RING_SLOTS]);
 
 pub(super) type Wake = tiles::Wake<PORTS, 2>;
 pub(super) type RowBufferId = tiles::RowBuffer<PORTS, 2>;

@@ -13,7 +13,7 @@ use super::watched::watch_switch;
 use crate::route::adaptive::preferred_rows;
 use crate::route::registers::PORTS;
 use phitwire::kit::below;
-use phitwire::kit::pipe::RING_PLACES;
+use phitwire::kit::pipe::RING_SLOTS;
 use phitwire::kit::tiles::boxed;
 use phitwire::kit::{MatrixArbiter, Next, Room, RoundRobin};
 
@@ -74,7 +74,7 @@ impl Rows {
     pub(super) fn new() -> Self {
         Self {
             active: 0,
-            rings: boxed(Ring([0; RING_PLACES])),
+            rings: boxed(Ring([0; RING_SLOTS])),
             pipes: boxed(RowPipe::new(UNDECIDED)),
             subswitches: boxed(Subswitch::new()),
         }

@@ -25,12 +25,12 @@ const fn stage(name: &'static str, cycles: u64) -> Stage {
 }
 
 // A trace position consists of a kind and the number of the queue or buffer.
-const INPUT_PLACE: QueueId = 0;
-const ROW_PLACE: QueueId = 1 << 16;
-const COLUMN_PLACE: QueueId = 2 << 16;
+const INPUT_QUEUES: QueueId = 0;
+const ROW_QUEUES: QueueId = 1 << 16;
+const COLUMN_QUEUES: QueueId = 2 << 16;
 
 const fn input_queue(port: usize, vc: usize) -> QueueId {
-    INPUT_PLACE + (port * 2 + vc) as QueueId
+    INPUT_QUEUES + (port * 2 + vc) as QueueId
 }
 
 /// Bits of the transaction id in the third and fourth phit of a request.
@@ -105,22 +105,22 @@ impl Core {
         if !is_of(watch, head) {
             return;
         }
-        let (place, key, response) = (input_queue(port, vc), u64::from(head), vc == 1);
-        if !watch.follows(place, key) {
+        let (queue_id, key, response) = (input_queue(port, vc), u64::from(head), vc == 1);
+        if !watch.follows(queue_id, key) {
             let seen_by = self.cycle.saturating_sub(INPUT_CYCLES);
             watch.open(Opening {
-                place,
+                queue_id,
                 key,
                 identity: None,
                 response,
                 units: None,
                 from: (port as u8, vc as u8),
-                arrived_ps: watch.front_arrived(place, visible, seen_by),
+                arrived_ps: watch.front_arrived(queue_id, visible, seen_by),
             });
         }
         let phit = |at| io.nth(port, vc, at).map(Phit::content);
         if let Some(identity) = identity_of(response, phit) {
-            watch.identify(place, key, identity);
+            watch.identify(queue_id, key, identity);
         }
         let explained = self.routes.get(port).and_then(Option::as_ref);
         let explained = explained.map(|routes| routes.explain(request));
@@ -165,9 +165,9 @@ impl Core {
             why,
             times: 1,
         };
-        watch.decided(place, key, choice);
+        watch.decided(queue_id, key, choice);
         if let Decision::Refused(why) = decision {
-            watch.discarded(place, key, refusal(why));
+            watch.discarded(queue_id, key, refusal(why));
         }
     }
 
@@ -190,8 +190,8 @@ impl Core {
     #[cold]
     pub(super) fn watch_row(&mut self, (port, vc): (usize, usize), head: Phit, id: RowBufferId) {
         if let Some(watch) = &mut self.watch {
-            let places = (input_queue(port, vc), ROW_PLACE + id.index() as QueueId);
-            watch.step(places, head.content().into(), INPUT, self.cycle);
+            let queue_ids = (input_queue(port, vc), ROW_QUEUES + id.index() as QueueId);
+            watch.step(queue_ids, head.content().into(), INPUT, self.cycle);
         }
     }
 
@@ -200,7 +200,7 @@ impl Core {
     pub(super) fn watch_rows(&mut self, id: RowBufferId, slot: Slot, of: ([u8; 8], u8), row: u8) {
         if let Some(watch) = &mut self.watch {
             let choice = among("row", (of.0, COLUMN_BUFFER_PHITS), of.1, row);
-            watch.decided(ROW_PLACE + id.index() as QueueId, key(slot), choice);
+            watch.decided(ROW_QUEUES + id.index() as QueueId, key(slot), choice);
         }
     }
 
@@ -214,11 +214,11 @@ impl Core {
         discarded: Option<&'static str>,
     ) {
         if let Some(watch) = &mut self.watch {
-            let place = COLUMN_PLACE + from.index() as QueueId;
+            let queue_id = COLUMN_QUEUES + from.index() as QueueId;
             match discarded {
-                Some(why) => watch.discarded(place, key(slot), why),
+                Some(why) => watch.discarded(queue_id, key(slot), why),
                 None => watch.left(
-                    place,
+                    queue_id,
                     key(slot),
                     COLUMN,
                     self.cycle,
@@ -237,8 +237,8 @@ pub(super) fn watch_switch(
     (from, to): (RowBufferId, ColumnBufferId),
     slot: Slot,
 ) {
-    let from = ROW_PLACE + from.index() as QueueId;
-    let to = COLUMN_PLACE + to.index() as QueueId;
+    let from = ROW_QUEUES + from.index() as QueueId;
+    let to = COLUMN_QUEUES + to.index() as QueueId;
     watch.step((from, to), key(slot), ROW, cycle);
 }
 

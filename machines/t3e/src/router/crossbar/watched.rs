@@ -57,8 +57,8 @@ impl Crossbar {
             return;
         };
         if self.is_watched(&watch, &header) {
-            let place = QueueId::from(number(port, vc));
-            if !watch.follows(place, word) {
+            let queue_id = QueueId::from(number(port, vc));
+            if !watch.follows(queue_id, word) {
                 let ready = self.inputs[port].ready[vc];
                 let arrived = match STAGES.get(port) {
                     // The arrival of a packet from the memory is unknown.
@@ -66,15 +66,15 @@ impl Crossbar {
                     // The packet goes straight through, or has just arrived.
                     Some(_) if ready == 0 => Some(watch.at(self.cycle)),
                     Some(_) if !self.is_timed() => {
-                        watch.front_arrived(place, ready.into(), self.cycle)
+                        watch.front_arrived(queue_id, ready.into(), self.cycle)
                     }
                     Some(&stages) => {
                         let seen_by = self.cycle.saturating_sub(stages);
-                        watch.front_arrived(place, ready.into(), seen_by)
+                        watch.front_arrived(queue_id, ready.into(), seen_by)
                     }
                 };
                 watch.open(Opening {
-                    place,
+                    queue_id,
                     key: word,
                     identity: Some(header.id.into()),
                     response: header.command.is_response(),
@@ -83,7 +83,7 @@ impl Crossbar {
                     arrived_ps: arrived,
                 });
             }
-            watch.decided(place, word, choice(wants, &header, None));
+            watch.decided(queue_id, word, choice(wants, &header, None));
         }
         self.watch = Some(watch);
     }
@@ -103,17 +103,17 @@ impl Crossbar {
         let Some(watch) = &mut self.watch else {
             return;
         };
-        let place = QueueId::from(number(port, vc));
-        if !watch.follows(place, word) {
+        let queue_id = QueueId::from(number(port, vc));
+        if !watch.follows(queue_id, word) {
             return;
         }
-        watch.decided(place, word, choice(wants, &header, Some((out, to))));
+        watch.decided(queue_id, word, choice(wants, &header, Some((out, to))));
         let stage = match port {
             MEMORY => AGAIN,
             PROCESSOR => ENTERING,
             _ => PASSING,
         };
-        watch.left(place, word, stage, self.cycle, (out as u8, to as u8));
+        watch.left(queue_id, word, stage, self.cycle, (out as u8, to as u8));
     }
 }
 
