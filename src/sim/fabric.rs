@@ -163,6 +163,8 @@ pub struct Fabric<N: Node> {
     queue: BinaryHeap<Reverse<(Time, Due)>>,
     /// Nodes to run at this instant.
     concerned: Vec<u32>,
+    /// Nodes that the last step ran.
+    ran: Vec<u32>,
     buffer: Vec<u8>,
     events: VecDeque<FabricEvent<N::Event>>,
     events_lost: u64,
@@ -185,6 +187,7 @@ impl<N: Node> Fabric<N> {
             exits: Vec::new(),
             queue: BinaryHeap::new(),
             concerned: Vec::new(),
+            ran: Vec::new(),
             buffer: Vec::new(),
             events: VecDeque::new(),
             events_lost: 0,
@@ -253,6 +256,19 @@ impl<N: Node> Fabric<N> {
         let answer = command(&mut slot.node, now);
         self.wake(id, self.now);
         answer
+    }
+
+    /// Gives `act` access to a node between its runs. The node runs now only if `act` returns true:
+    /// a look without effect leaves the events as they are.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn attend(&mut self, id: NodeId, act: impl FnOnce(&mut N, Time) -> bool) {
+        let slot = &mut self.slots[id.0 as usize];
+        let now = slot.attended(self.now);
+        if act(&mut slot.node, now) {
+            self.wake(id, self.now);
+        }
     }
 
     /// Calls `tap` for every frame that a node sends from now on, before any impairment.
@@ -356,7 +372,8 @@ impl<N: Node> Fabric<N> {
         hash.value()
     }
 
-    pub(crate) fn next_event_time(&mut self) -> Option<Time> {
+    /// When the next frame arrives or the next node runs.
+    pub fn next_event_time(&mut self) -> Option<Time> {
         while let Some(Reverse((at, what))) = self.queue.peek().copied() {
             let alarm = match what {
                 Due::Wire(index) => &mut self.joints[index as usize].alarm,
@@ -441,11 +458,18 @@ impl<N: Node> Fabric<N> {
         let mut concerned = core::mem::take(&mut self.concerned);
         concerned.sort_unstable();
         concerned.dedup();
-        for index in concerned.drain(..) {
+        for &index in &concerned {
             self.run_node(NodeId(index));
         }
+        core::mem::swap(&mut self.ran, &mut concerned);
+        concerned.clear();
         self.concerned = concerned;
         true
+    }
+
+    /// The nodes that the last [`step`](Self::step) ran, in ascending order.
+    pub(crate) fn ran(&self) -> impl Iterator<Item = NodeId> {
+        self.ran.iter().copied().map(NodeId)
     }
 
     fn deliver(&mut self, index: usize) {
