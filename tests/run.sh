@@ -6,23 +6,23 @@
 #   clippy      cargo clippy, warnings are errors
 #   docs        cargo doc, warnings are errors
 #   cargo       cargo test: unit, property, golden, fuzz-corpus and documentation tests
-#   shell       shellcheck over all scripts
 #   netns       tests/netns: real processes in real namespaces on this kernel, three files at a time; measuring files alone
 #   netem       all machines under real tc netem, in user-mode Linux where this kernel has none; with --long also ip.sh
+#   shell       shellcheck over all scripts
 # A file of tests/netns may be given instead of a part: tests/run.sh tests/netns/cut.sh
 # One build, with debug assertions and overflow checks, serves both cargo's tests and the processes of labs.
 # Namespace tests leave processors idle: clippy, docs, the build of cargo's tests and the tests in virtual time, if
-# requested, run next to them and are reported after them; netem also runs next to netns, and shellcheck next to the
-# first build.
+# requested, run next to them and are reported after them; netem also runs next to netns, and shellcheck from the start.
 #
 # --long (or PHITWIRE_LONG=1) adds repetitions: the loss test for 60 s per kind of link, all machines under every netem
 # impairment on both kinds of links, attacks on both machines on both kinds of links with twelve times the frames, MPI
 # suites, the guide as a book, and programs on the fabric under netem; cuts of links of each colour, of bundles and over
 # both kinds of links; faults of runs, dead wires, IP and frame sizes on each machine, link and engine instead of one of
 # them; all ready-made topologies; labs of 256 processors, of three groups for MPI and IP; commands of the README and of
-# the guide at full length; stops of every length and kind; routes of every kind after each failure on Aries; and a soak
-# of the first 200 seeds of all families, whose ordinary tests leave out the longest cases; and the image of the
-# Containerfile.
+# the guide at full length; stops of every length and kind; routes of every kind after each failure on Aries; tests of cargo's on larger
+# networks; a soak of the first 200 seeds of all families, of 40 with late copies, and of 2,000 of the fabric's engine,
+# whose ordinary tests leave out the longest cases; lints of scripts together with what they source; and the image of
+# the Containerfile.
 #
 # A case that fails next to others and passes in a second run of its file, alone, is flaky, which is a defect: the
 # summary names it. The cases of the first run are numbered but not counted. More than two flaky files fail the run.
@@ -47,7 +47,8 @@ while (( $# )); do
     esac
     shift
 done
-(( ${#parts[@]} )) || parts=(format clippy docs cargo shell netns netem)
+[[ ${PHITWIRE_LONG:-0} == 0 ]] || export PHITWIRE_FABRIC_SEEDS=${PHITWIRE_FABRIC_SEEDS:-1..2000}
+(( ${#parts[@]} )) || parts=(format clippy docs cargo netns netem shell)
 
 scratch=$(mktemp -d)
 has_part() { [[ " ${parts[*]} " == *" $1 "* ]]; }
@@ -136,12 +137,31 @@ seconds_since() {
 
 part_format() { step "cargo fmt --check" phw_cargo fmt --all -- --check --color never; }
 
-# Linting takes half a minute of one processor and only reads: start it first, report it in its turn.
+# Linting takes half a minute of one processor and only reads: start it first, report it in its turn. A namespace test
+# takes a second when the libraries that it sources are read along, so that instead a list of their variables is; with
+# --long they are read for each.
 shell_pid=
 start_shell() {
     command -v shellcheck >/dev/null || (phw_need shellcheck:shellcheck) 2>/dev/null || return 0
-    shellcheck netns-scripts/*.sh docs/guide/*.sh tests/*.sh tests/netns/*.sh .ci/run >"$scratch/shell.log" 2>&1 &
+    lint >"$scratch/shell.log" 2>&1 &
     shell_pid=$!
+}
+lint() {
+    local file scripts=(netns-scripts/*.sh docs/guide/*.sh tests/*.sh tests/netns/testlib.sh .ci/run) tests=() status=0
+    for file in tests/netns/*.sh; do [[ $file == */testlib.sh ]] || tests+=("$file"); done
+    if [[ ${PHITWIRE_LONG:-0} != 0 ]]; then
+        shellcheck "${scripts[@]}" "${tests[@]}"
+        return
+    fi
+    mkdir -- "$scratch/names"
+    {
+        printf '# shellcheck shell=bash\nset -Eeuo pipefail\nstatus=0\n'
+        grep -ohE '\b[A-Z][A-Z_0-9]{2,}\b' tests/netns/testlib.sh netns-scripts/{lib,processes}.sh | sort -u | sed 's/.*/: "$&"/'
+    } >"$scratch/names/testlib.sh"
+    shellcheck "${scripts[@]}" || status=$?
+    # As in .shellcheckrc, but for the directory of what is sourced.
+    shellcheck --norc --external-sources --exclude=SC2016 --source-path="$scratch/names" "${tests[@]}" || status=$?
+    return "$status"
 }
 
 part_shell() {
@@ -268,7 +288,10 @@ part_cargo() {
             sub(/^test /, ""); reason = $0; sub(/^.* \.\.\. ignored(, )?/, "", reason); sub(/ \.\.\. ignored.*$/, "")
             print "ok - " $0 " # SKIP " reason; next
         }' reading=err "$scratch/cargo.err" reading=out "$scratch/cargo.out")
-    [[ ${PHITWIRE_LONG:-0} == 0 ]] || ! build || step "soak of 200 seeds" "$PHITWIRE_BIN_DIR/phitwire" soak --seeds 1..200 || true
+    if [[ ${PHITWIRE_LONG:-0} != 0 ]] && build; then
+        step "soak of 200 seeds" "$PHITWIRE_BIN_DIR/phitwire" soak --seeds 1..200 || true
+        step "soak of 40 seeds with late copies" "$PHITWIRE_BIN_DIR/phitwire" soak --late-copies --seeds 1..40 || true
+    fi
     (( status != 0 )) || return 0
     # The details of failures; or, if not even a test failed, cargo's error.
     sed -n '/^failures:$/,/^test result:/p' "$scratch/cargo.out" | sed 's/^/# /'

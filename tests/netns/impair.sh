@@ -63,8 +63,14 @@ fi
 check_fails "more than everything cannot be lost" "100 ?%|rejected" "$impair" --lab "$LAB" all loss 101%
 "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 check "nothing is left" nothing_left "$LAB"
+# The command as printed, for the smallest lab: an emulated machine takes a minute and a half to bring up a larger one.
 if [[ -n ${typed:-} ]] && command -v linux.uml >/dev/null; then
     status=0
+    if ! t_long; then
+        t_up impair_pair pair
+        typed=$({ "$impair" --lab "$LAB" all delay 2ms loss 5% 2>&1 || true; } | sed -n 's/^  //p')
+        "$PHW_SCRIPTS/down.sh" --lab "$LAB"
+    fi
     timeout 300 bash -c "$typed" >"$T_SCRATCH/out" 2>"$T_SCRATCH/err" || status=$?
     if (( status == PHW_SKIP )); then
         skip "the command works" "$(tail -n 1 "$T_SCRATCH/err")"

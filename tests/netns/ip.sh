@@ -15,7 +15,7 @@ t_need_namespaces
 
 netem=0 long=${PHITWIRE_LONG:-0}
 [[ ${1:-} != netem ]] || { netem=1; shift; }
-mib=4 seconds=1 udp=4M pings=(-c 50 -i 0.01)
+mib=4 seconds=1 udp=4M datagrams=80 pings=(-c 50 -i 0.01)
 # User-mode Linux has one CPU, and carries some megabits per second: the offered load has to fit.
 (( ! netem )) || mib=16 seconds=5 udp=300K pings=(-c 20 -i 0.25)
 few=$mib
@@ -170,11 +170,13 @@ programs() {
         ratio=$(jq --argjson got "$got" '$got * 1e5 / .end.sum_received.bits_per_second | round / 100' "$T_SCRATCH/iperf.json")
         detail <<<"it got $(kilobits) kb/s there: over the fabric $ratio times as much"
     fi
+    # No more than the shortest queue on their path holds, the receiver's socket of 208 KiB: on busy processors iperf3
+    # catches up with its rate in bursts, and may not read for a while, and full queues of the kernel drop the rest.
     dropped=$(drops)
-    check "$topology: iperf3 by UDP$lossy" iperf "$to" "$there" -u -b "$udp" -l 1400 -t "$seconds"
+    check "$topology: iperf3 by UDP$lossy" iperf "$to" "$there" -u -b "$udp" -l 1400 -k "$datagrams"
     dropped=$(( $(drops) - dropped )) lost=$(jq '.end.sum.lost_packets' "$T_SCRATCH/iperf.json")
-    check "$topology: nearly all datagrams came ($lost did not)" jq -e '.end.sum | .packets > 100 and .lost_packets * 20 < .packets' "$T_SCRATCH/iperf.json"
-    check "$topology: counters report all others ($dropped)" test "$lost" -le "$dropped"
+    check "$topology: all datagrams came ($lost did not)" jq -e --argjson sent "$datagrams" '.end.sum | .packets == $sent and .lost_packets == 0' "$T_SCRATCH/iperf.json"
+    check "$topology: none was dropped ($dropped)" test "$dropped" = 0
     if ! command -v sshd >/dev/null; then
         skip "$topology: $mib MiB by ssh, hashes equal" "no sshd (sudo apt-get install openssh-server)"
         check "$topology: $few MiB by TCP, as they were sent" copies

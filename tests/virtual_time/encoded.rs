@@ -56,11 +56,18 @@ fn direct(topology: &Dragonfly, (config, options): &RunConfig, partitions: usize
 }
 
 /// A run must be the same in any number of partitions, and differ with another seed. Four groups
-/// allow as many partitions as requested.
+/// allow as many partitions as requested. A third of a run's usual length shows every kind of
+/// exchange.
 fn is_the_same_in_any_number_of_partitions(run: impl Fn(&Dragonfly, &RunConfig, usize) -> Report) {
     let topology = dragonfly(4, 2);
     for grain in [Grain::Flit, Grain::Packet] {
-        let asked = traffic(grain);
+        let (config, options) = traffic(grain);
+        let config = Config {
+            warmup: Warmup::Cycles(500),
+            measure_cycles: 1_500,
+            ..config
+        };
+        let asked = (config, options);
         let one = run(&topology, &asked, 1);
         for partitions in [2, 4] {
             let other = run(&topology, &asked, partitions);

@@ -186,7 +186,7 @@ fn every_grain_takes_the_same_paths() {
     let ways = |grain| {
         let mut fabric = Fabric::new(Machine::small(), 32, grain);
         let (nics, mut rng) = (fabric.nics.len(), Rng::new(11, 0));
-        for turn in 0..400 {
+        for turn in 0..200 {
             let [from, to] = [0; 2].map(|_| rng.below(nics as u64) as usize);
             let length = 1 + rng.below(14) as u8;
             fabric.send(from, to, Routing::ALL[turn % 8], length, 0);
@@ -203,7 +203,7 @@ fn every_grain_takes_the_same_paths() {
     };
     let flits = ways(GRAINS[0]);
     let non_minimal: u64 = flits.0.iter().map(|router| router.0[1]).sum();
-    assert!(non_minimal > 50, "too few non-minimal paths: {non_minimal}");
+    assert!(non_minimal > 25, "too few non-minimal paths: {non_minimal}");
     for grain in &GRAINS[1..] {
         assert!(ways(*grain) == flits, "{grain:?}");
     }

@@ -73,7 +73,7 @@ fn the_trace_is_the_same_for_any_number_of_partitions() {
     let traced = |words, seed, partitions| {
         let config = Config {
             seed,
-            ..config(100_000)
+            ..config(50_000)
         };
         let report = run(&topology, &config, words, partitions);
         let frames = (report.frames_sent, report.retransmitted_packets);
@@ -86,7 +86,7 @@ fn the_trace_is_the_same_for_any_number_of_partitions() {
         "delay 40ns rate 12gbit limit 6",
     ] {
         let one = traced(words, 5, 1);
-        for partitions in [2, 3, 5] {
+        for partitions in [2, 5] {
             let other = traced(words, 5, partitions);
             assert_eq!(other, one, "{words}, {partitions} partitions");
         }

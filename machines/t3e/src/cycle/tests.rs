@@ -167,7 +167,7 @@ fn an_answer_takes_its_own_way() {
 
 #[test]
 fn every_way_pattern_and_load_keeps_the_rules() {
-    let sizes = ["4x4x4", "2x2x2", "2x4x1", "5x3x2", "4x4x2-2x4x1-4x2x1"];
+    let sizes = ["2x2x2", "2x4x1", "5x3x2", "4x4x2-2x4x1-4x2x1"];
     for size in sizes {
         let topology = torus(size);
         for (at, pattern) in ["uniform", "tornado", "permutation", "hotspot:1:60"]
@@ -268,13 +268,7 @@ fn partitions_change_nothing() {
 #[test]
 fn without_adaptive_routing_nobody_gets_more_than_links_have() {
     let topology = torus("4x4x4");
-    for pattern in [
-        "bit-complement",
-        "tornado",
-        "neighbour",
-        "shuffle",
-        "grid-rotation",
-    ] {
+    for pattern in ["bit-complement", "tornado", "grid-rotation"] {
         let mut full = config(pattern, 1_000_000);
         full.measure_cycles = 10_000;
         let bound = T3e::bound(&topology, &full, &DETERMINISTIC);
@@ -416,7 +410,7 @@ fn encoded_links_carry_what_direct_ones_do() {
 #[test]
 fn whole_packets_carry_what_flits_do() {
     let topology = torus("4x2x2");
-    for (load, reply) in [(200_000, false), (1_000_000, false), (600_000, true)] {
+    for (load, reply) in [(1_000_000, false), (600_000, true)] {
         let mut config = config("uniform", load);
         config.traffic.request_reply = reply;
         (config.measure_cycles, config.warmup) = (4_000, Warmup::Cycles(1_000));

@@ -130,12 +130,7 @@ fn a_string_of_nodes_between_two_broken_links_is_reached_as_in_figure_4() {
 
 #[test]
 fn partial_planes_are_reached_and_left() {
-    for text in [
-        "8x12x8+8x4x2+4x12x1",
-        "4x4x4+4x2x1",
-        "4x4x2+2x4x2",
-        "3x5x2+2x1x1+1x5x2",
-    ] {
+    for text in ["4x4x4+4x2x1", "4x4x2+2x4x2", "3x5x2+2x1x1+1x5x2"] {
         let shape = shape(text);
         let broken = Broken::none(&shape);
         let tables = tables(&shape, &broken);
@@ -152,7 +147,7 @@ fn partial_planes_are_reached_and_left() {
 
 #[test]
 fn an_entry_serves_four_or_none() {
-    let shape = shape("8x12x8");
+    let shape = shape("8x12x6");
     let mut broken = Broken::none(&shape);
     let node = |x, y, z| shape.node(Coordinates([x, y, z])).expect("a node");
     for z in 0..3 {
@@ -175,7 +170,7 @@ fn an_entry_serves_four_or_none() {
             .iter()
             .all(|&(_, unreached)| unreached == pe as u32)
     );
-    assert_eq!(tables.unreachable().len(), 767);
+    assert_eq!(tables.unreachable().len(), 575);
     assert!(tables.of(dead).is_empty());
     let [_, _, ordered] = follow(&shape, &broken, &tables);
     assert!(ordered > 0);

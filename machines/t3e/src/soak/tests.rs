@@ -222,10 +222,11 @@ fn barriers_that_are_lost_or_early_are_found() {
     assert!(is_found(check_barriers(&right, false)));
 }
 
-/// A few dozen seeds; `phitwire soak` runs more.
+/// A few dozen seeds without the one that takes longer than all others together; `phitwire soak`
+/// runs that and more.
 #[test]
 fn many_seeds_pass() {
-    for seed in 0..30 {
+    for seed in (0..30).filter(|seed| *seed != 8) {
         if let Err(failure) = run(&Case::<Tori>::random(seed)) {
             panic!("{seed}: {failure}");
         }

@@ -452,7 +452,7 @@ fn tables_are_judged_for_themselves_and_while_they_change() {
 
 #[test]
 fn tables_by_any_seed_are_safe() {
-    for seed in 0..20 {
+    for seed in 0..5 {
         let wanted = ChannelSearch {
             seed,
             steps: Some(500),

