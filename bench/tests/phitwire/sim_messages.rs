@@ -95,13 +95,32 @@ fn collective_operations_take_longer_among_more() {
 }
 
 #[test]
+fn sends_go_one_way_and_eurekas_reach_every_processor() {
+    let p50 = |words: &str, row: usize| {
+        let value = run(words);
+        let p50 = value["rows"][row]["latency_ns"]["p50"].as_u64();
+        p50.expect("a number")
+    };
+    let put = p50("aries-pair --op put --count 50", 0);
+    let sends = "aries-pair --op send --bytes 8,4K --count 50";
+    assert!(p50(sends, 0) < put, "a put includes its answer");
+    assert!(p50(sends, 1) > put, "a long message needs two round trips");
+    let value = run("aries-3x4 --op send --traffic group-adversarial --count 5 --window 2");
+    assert_eq!(value["rows"][0]["completed"], 60);
+    let value = run("t3e-2x2x2 --op eureka --nics 2,8 --count 10");
+    let rows = value["rows"].as_array().expect("rows");
+    assert!(rows.iter().all(|row| row["completed"] == 10), "{value:#}");
+    assert!(rows.is_sorted_by_key(|row| row["latency_ns"]["p50"].as_u64()));
+}
+
+#[test]
 fn unsupported_operations_are_refused_with_the_supported_ones() {
     for (words, expected) in [
         ("pair --op amo", "available: put, get"),
         ("pair --op allreduce", "available: put, get"),
         (
             "pair --op shmem",
-            "possible values: put, get, amo, allreduce, barrier",
+            "possible values: put, get, amo, send, allreduce, barrier, eureka",
         ),
         ("aries-pair --op amo --bytes 16", "--bytes 16: an atomic"),
         (
@@ -126,6 +145,18 @@ fn unsupported_operations_are_refused_with_the_supported_ones() {
             "--from and --to: nic1 cannot send to itself",
         ),
         ("pair --op put --processes 2", "no times of hosts"),
+        (
+            "aries-pair --op send --processes 2",
+            "does not apply to sends",
+        ),
+        (
+            "t3e-2x2x2 --op send",
+            "available: put, get, amo, barrier, eureka",
+        ),
+        (
+            "pair --op put --traffic group-adversarial",
+            "group-adversarial: the network interfaces of pair",
+        ),
         (
             "aries-pair --op barrier --bytes 8",
             "--bytes does not apply",
