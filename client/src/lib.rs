@@ -41,6 +41,7 @@ pub mod mapping;
 pub mod nic;
 pub mod patience;
 pub mod ring;
+mod turns;
 
 pub use attach::{AttachError, Options};
 pub use mapping::{Mapping, OutOfRange};

@@ -255,6 +255,19 @@ impl<N: Node> Fabric<N> {
         answer
     }
 
+    /// Gives `act` access to a node between its runs. The node runs now only if `act` returns true:
+    /// a look without effect leaves the events as they are.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn attend(&mut self, id: NodeId, act: impl FnOnce(&mut N, Time) -> bool) {
+        let slot = &mut self.slots[id.0 as usize];
+        let now = slot.attended(self.now);
+        if act(&mut slot.node, now) {
+            self.wake(id, self.now);
+        }
+    }
+
     /// Calls `tap` for every frame that a node sends from now on, before any impairment.
     pub(crate) fn set_tap(&mut self, tap: NodeTap) {
         self.tap = Some(tap);
@@ -356,7 +369,8 @@ impl<N: Node> Fabric<N> {
         hash.value()
     }
 
-    pub(crate) fn next_event_time(&mut self) -> Option<Time> {
+    /// When the next frame arrives or the next node runs.
+    pub fn next_event_time(&mut self) -> Option<Time> {
         while let Some(Reverse((at, what))) = self.queue.peek().copied() {
             let alarm = match what {
                 Due::Wire(index) => &mut self.joints[index as usize].alarm,
