@@ -37,6 +37,7 @@ mod event_queue;
 #[path = "../../client/tests/fake/mod.rs"]
 mod fake;
 mod flags;
+mod limit;
 mod memory;
 mod progress;
 mod wait;

@@ -22,6 +22,8 @@ const SPINS: u32 = 8;
 const YIELDS: u32 = 24;
 /// Longest sleep of a call that should not block.
 const NAP: Duration = Duration::from_millis(1);
+/// Virtual time of the first pause, and limit of its doubling with each further idle call.
+const PAUSES: [Duration; 2] = [Duration::from_nanos(100), Duration::from_micros(10)];
 
 /// An object: libfabric's part, and ours. Calls hold a reference to it, as the program does: if one
 /// thread closes it while another one waits on it, it lives until that call returns.
@@ -343,6 +345,7 @@ pub fn until<T>(
     mut look: impl FnMut(&mut Shared) -> Option<T>,
 ) -> Result<Option<T>, i32> {
     let begin = Instant::now();
+    let mut virtual_begin = None;
     let domain = &wait.part.domain;
     loop {
         let mut state = wait.part.lock()?;
@@ -358,9 +361,17 @@ pub fn until<T>(
             relax(domain, state);
             return Ok(None);
         };
-        let left = most.saturating_sub(begin.elapsed());
+        let elapsed = match state.virtual_time() {
+            None => begin.elapsed(),
+            Some(now) => now.saturating_sub(*virtual_begin.get_or_insert(now)),
+        };
+        let left = most.saturating_sub(elapsed);
         if left.is_zero() {
             return Ok(None);
+        }
+        if virtual_begin.is_some() {
+            relax(domain, state);
+            continue;
         }
         match wait.part.wait_object() {
             Ok(object) if state.idle > SPINS + YIELDS => {
@@ -375,9 +386,21 @@ pub fn until<T>(
     }
 }
 
-/// Leaves the core to others after many calls in a row without progress.
-fn relax(domain: &Domain, state: MutexGuard<'_, State>) {
+/// Leaves the core to others after many calls in a row without progress. In a virtual lab, lets
+/// time pass: a call without progress after another one waits until something arrives, or for a
+/// short time.
+fn relax(domain: &Domain, mut state: MutexGuard<'_, State>) {
     let idle = state.idle;
+    if idle == 0 {
+        return;
+    }
+    if state.virtual_time().is_some() {
+        if let Some(doublings) = idle.checked_sub(2) {
+            let pause = PAUSES[0].saturating_mul(1 << doublings.min(16));
+            state.pause(pause.min(PAUSES[1]));
+        }
+        return;
+    }
     if idle > SPINS + YIELDS {
         domain.nap(state, NAP);
     } else if idle > SPINS {

@@ -2,13 +2,34 @@
 
 use std::io;
 
+use phitwire::time::Time;
 use serde_json::{Map, Value, json};
 
 use super::VirtualLab;
 use crate::control::{LinkReport, Refusal, Request};
 use crate::door::Door;
 
+/// The state of a lab at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    pub time: Time,
+    /// Frames that links have sent.
+    pub frames: u64,
+    /// Hash of every frame delivered.
+    pub trace_hash: u64,
+}
+
 impl VirtualLab {
+    /// What the network has done so far.
+    pub fn ended(&self) -> Ended {
+        let fabric = &self.world.fabric;
+        Ended {
+            time: fabric.now(),
+            frames: fabric.wire_counters().sent,
+            trace_hash: fabric.trace_hash(),
+        }
+    }
+
     pub(super) fn serve_control(&mut self, index: usize) -> io::Result<()> {
         let own = self.own();
         let Self {
@@ -74,10 +95,14 @@ impl VirtualLab {
     /// Virtual time, frames and counters of the lab.
     fn own(&self) -> Map<String, Value> {
         let mut own = Map::new();
-        let fabric = &self.world.fabric;
-        own.insert("time_ns".to_owned(), json!(fabric.now().as_ns()));
-        own.insert("frames".to_owned(), json!(fabric.wire_counters().sent));
-        let hash = format!("{:016x}", fabric.trace_hash());
+        let Ended {
+            time,
+            frames,
+            trace_hash,
+        } = self.ended();
+        own.insert("time_ns".to_owned(), json!(time.as_ns()));
+        own.insert("frames".to_owned(), json!(frames));
+        let hash = format!("{trace_hash:016x}");
         own.insert("trace_hash".to_owned(), json!(hash));
         self.counters.for_each(|name, value| {
             own.insert(name.to_owned(), json!(value));
@@ -95,15 +120,18 @@ impl VirtualLab {
             });
         }
         let count = |name: &str| doors.get(name).and_then(Value::as_u64).unwrap_or(0);
-        let fabric = &self.world.fabric;
+        let Ended {
+            time,
+            frames,
+            trace_hash,
+        } = self.ended();
         let mut text = format!(
-            "lab `{}` ran for {:.1} s\n  virtual time {:.3} us, {} frames, trace {:016x}\n  {} \
+            "lab `{}` ran for {:.1} s\n  virtual time {:.3} us, {frames} frames, trace \
+             {trace_hash:016x}\n  {} \
              programs, {} commands, {} completions\n",
             self.lab,
             self.started.elapsed().as_secs_f64(),
-            fabric.now().as_ps() as f64 / 1e6,
-            fabric.wire_counters().sent,
-            fabric.trace_hash(),
+            time.as_ps() as f64 / 1e6,
             count("attached"),
             count("commands"),
             count("completions"),

@@ -31,6 +31,7 @@ use crate::control::server::Server;
 use crate::door::Door;
 use crate::run_dir::{Claim, LabDir, RunDirError};
 use crate::stop::Stop;
+pub use answers::Ended;
 use outside::Outside;
 use rule::{Seat, Step};
 
@@ -85,7 +86,7 @@ struct Hosted {
     server: Server,
     door: Option<Door>,
     /// Holds the node's files.
-    _claim: Claim,
+    claim: Claim,
 }
 
 /// State of a rest.
@@ -165,7 +166,7 @@ impl VirtualLab {
                 name,
                 server,
                 door,
-                _claim: claim,
+                claim,
             });
         }
         Ok(Self {
@@ -182,6 +183,14 @@ impl VirtualLab {
             counters: VirtualCounters::default(),
             started: Instant::now(),
         })
+    }
+
+    /// Removes the lab's directory with everything in it, if it is still this lab's.
+    pub fn remove(&self, directory: &LabDir) {
+        if self.nodes.first().is_some_and(|node| node.claim.is_held()) {
+            // What is left is harmless; down.sh removes it.
+            let _ = std::fs::remove_dir_all(directory.path());
+        }
     }
 
     /// Runs until a request to stop.
@@ -396,7 +405,13 @@ impl VirtualLab {
             let mut programs = doors.flat_map(Door::programs);
             let fabric = &self.world.fabric;
             self.is_busy = programs.any(|program| program.is_busy)
-                || self.nodes.iter().any(|node| fabric.node(node.id).holds() > 0);
+                || self.nodes.iter().any(|node| {
+                    let device = fabric.node(node.id);
+                    // A NIC remembers transfers for some seconds after their end; before it, their
+                    // programs are busy.
+                    let transfers = device.account().transfers as u64;
+                    device.holds() > transfers
+                });
         }
         self.is_busy
     }

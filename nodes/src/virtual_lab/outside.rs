@@ -1,15 +1,18 @@
 //! Programs that wait for something outside of the lab: a launcher, a file, another thread.
 //!
-//! Such a program has not ended its turn, but must not stop time for ever. It is recognised by the
-//! states of its threads: all of them sleep, and none has used any processor time for some
-//! milliseconds. Its threads that wait at a door are not looked at.
+//! Such a program has not ended its turn, but must not stop time for ever. It is recognised by its
+//! threads: all of them sleep, and they have hardly used any processor time for some milliseconds.
+//! (Launchers let programs poll, with short sleeps in between.) A thread that the host does not run
+//! for lack of a processor does not sleep. Threads that wait at a door are not looked at.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// How long all threads of a process must have slept.
-const QUIET: Duration = Duration::from_millis(3);
+/// Time over which the use of processors is measured.
+const WINDOW: Duration = Duration::from_millis(3);
+/// A process that waits uses less than this share of a processor: one divided by this number.
+const SHARE: u64 = 4;
 
 /// The threads of a process that do not wait at a door: whether any of them runs, and the processor
 /// time that they have used.
@@ -21,7 +24,8 @@ struct Threads {
 
 #[derive(Debug)]
 struct Watched {
-    threads: Threads,
+    /// Processor time used at `since`.
+    used_ns: u64,
     since: Instant,
     is_outside: bool,
 }
@@ -47,19 +51,21 @@ impl Outside {
         };
         let now = Instant::now();
         let watched = self.watched.entry(process).or_insert(Watched {
-            threads,
+            used_ns: threads.used_ns,
             since: now,
             is_outside: false,
         });
-        if threads.run || threads != watched.threads {
-            *watched = Watched {
-                threads,
-                since: now,
-                is_outside: false,
-            };
-        } else if !watched.is_outside && now.duration_since(watched.since) >= QUIET {
+        let window = now.duration_since(watched.since);
+        let used = threads.used_ns.saturating_sub(watched.used_ns);
+        let is_much = used > (window.max(WINDOW).as_nanos() as u64) / SHARE;
+        if threads.run || is_much {
+            watched.is_outside = false;
+        } else if window >= WINDOW && !watched.is_outside {
             watched.is_outside = true;
             self.found += 1;
+        }
+        if threads.run || is_much || window >= WINDOW {
+            (watched.since, watched.used_ns) = (now, threads.used_ns);
         }
         watched.is_outside
     }

@@ -34,6 +34,9 @@ pub struct VirtualArgs {
     /// Let hosts take no time: only links, routers and the ends of links count
     #[arg(long)]
     no_host: bool,
+    /// Remove the lab's directory at the end, with everything in it
+    #[arg(long, hide = true)]
+    remove: bool,
 }
 
 /// Runs until SIGINT, SIGTERM or SIGHUP, then prints a summary.
@@ -46,8 +49,12 @@ pub fn run(args: &VirtualArgs) -> miette::Result<ExitCode> {
     let directory = LabDir::new(&args.lab).into_diagnostic()?;
     let world = world(args, network)?;
     let mut lab = VirtualLab::new(&directory, world, stop).into_diagnostic()?;
-    lab.run().into_diagnostic()?;
+    let end = lab.run().into_diagnostic();
     output::print(&lab.summary()).into_diagnostic()?;
+    if args.remove {
+        lab.remove(&directory);
+    }
+    end?;
     Ok(ExitCode::SUCCESS)
 }
 
