@@ -20,6 +20,18 @@ use crate::Mapping;
 /// Virtual time that the first pause takes, and limit of its doubling with each further one.
 const PAUSES: [Duration; 2] = [Duration::from_nanos(100), Duration::from_micros(10)];
 
+/// The clock of a virtual lab. It can be read from any thread; after the program has detached, it
+/// stands still.
+#[derive(Clone, Debug)]
+pub struct VirtualClock(Arc<Mapping>);
+
+impl VirtualClock {
+    /// The virtual time since the start of the lab.
+    pub fn now(&self) -> Duration {
+        Duration::from_nanos(self.0.word(VIRTUAL_NOW_AT).load(Relaxed))
+    }
+}
+
 /// The turns of a program at one NIC.
 #[derive(Debug)]
 pub(crate) struct Turns {
@@ -57,6 +69,10 @@ impl Turns {
             turn,
             empty_polls: 0,
         }
+    }
+
+    pub(crate) fn clock(&self) -> VirtualClock {
+        VirtualClock(self.mapping.clone())
     }
 
     /// The virtual time.

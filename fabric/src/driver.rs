@@ -2,12 +2,12 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use phitwire_client::door::{Access, Completion, Local, Status};
-use phitwire_client::{AttachError, Error, Mapping, Nic, Options};
+use phitwire_client::{AttachError, Error, Mapping, Nic, Options, VirtualClock};
 
 use crate::attach_target::{self, AttachTarget};
 use crate::engine::core::Segment;
@@ -67,6 +67,14 @@ impl Drop for Counted {
     fn drop(&mut self) {
         ATTACHED.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// The clock of the virtual lab to which this program attached first.
+static CLOCK: OnceLock<VirtualClock> = OnceLock::new();
+
+/// The virtual time of the program's lab; `None` if it has attached to none.
+pub fn virtual_clock() -> Option<Duration> {
+    CLOCK.get().map(VirtualClock::now)
 }
 
 /// Number of endpoints of this program.
@@ -162,6 +170,9 @@ impl Driver {
             patience,
             _counted: Counted::new(),
         };
+        if let Some(clock) = driver.nic.virtual_clock() {
+            CLOCK.get_or_init(|| clock);
+        }
         driver.issue(&mut Shared::default());
         Ok(driver)
     }

@@ -6,6 +6,7 @@ use phitwire_framing::door::Completion;
 use phitwire_framing::door::segment::WaitKind;
 
 use super::{Error, Nic};
+use crate::turns::VirtualClock;
 
 impl Nic {
     /// Whether the NIC runs in virtual time: time stands still while the program computes, and
@@ -17,6 +18,11 @@ impl Nic {
     /// The virtual time since the start of the lab; `None` if the lab is not virtual.
     pub fn virtual_time(&self) -> Option<Duration> {
         self.turns.as_ref().map(|turns| turns.now())
+    }
+
+    /// The clock of a virtual lab, which outlives the NIC.
+    pub fn virtual_clock(&self) -> Option<VirtualClock> {
+        self.turns.as_ref().map(|turns| turns.clock())
     }
 
     /// In a virtual lab: how many programs have attached to this NIC, this one included.

@@ -46,6 +46,8 @@ const LOOK: Duration = Duration::from_millis(1);
 const EVENTS: u32 = 4_096;
 /// Events of the network between two checks whether it is at rest.
 const REST_EVERY: u64 = 64;
+/// Time to the next event before which to check as well: a network at rest has only timers.
+const LONG_GAP: Span = Span::from_ns(200);
 
 const STOP: u64 = 0;
 const DOOR: u64 = 1 << 32;
@@ -117,6 +119,8 @@ pub struct VirtualLab {
     until_check: u64,
     /// Whether anything was in flight at the last check.
     is_busy: bool,
+    /// When that was.
+    checked: Time,
     counters: VirtualCounters,
     started: Instant,
 }
@@ -180,6 +184,7 @@ impl VirtualLab {
             rest: None,
             until_check: 0,
             is_busy: false,
+            checked: Time::ZERO,
             counters: VirtualCounters::default(),
             started: Instant::now(),
         })
@@ -361,6 +366,11 @@ impl VirtualLab {
     fn advance(&mut self, until: Option<Time>) {
         for _ in 0..EVENTS {
             let next = self.world.fabric.next_event_time();
+            let now = self.world.fabric.now();
+            if self.checked != now && next.is_none_or(|next| next > now + LONG_GAP) {
+                self.check_rest_next();
+                return;
+            }
             match (next, until) {
                 (next, Some(until)) if next.is_none_or(|next| next > until) => {
                     self.world.fabric.run_until(until);
@@ -401,6 +411,7 @@ impl VirtualLab {
     fn is_in_flight(&mut self) -> bool {
         if self.until_check == 0 {
             self.until_check = REST_EVERY;
+            self.checked = self.world.fabric.now();
             let doors = self.nodes.iter().filter_map(|node| node.door.as_ref());
             let mut programs = doors.flat_map(Door::programs);
             let fabric = &self.world.fabric;
