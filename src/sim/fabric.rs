@@ -163,6 +163,8 @@ pub struct Fabric<N: Node> {
     queue: BinaryHeap<Reverse<(Time, Due)>>,
     /// Nodes to run at this instant.
     concerned: Vec<u32>,
+    /// Nodes that the last step ran.
+    ran: Vec<u32>,
     buffer: Vec<u8>,
     events: VecDeque<FabricEvent<N::Event>>,
     events_lost: u64,
@@ -185,6 +187,7 @@ impl<N: Node> Fabric<N> {
             exits: Vec::new(),
             queue: BinaryHeap::new(),
             concerned: Vec::new(),
+            ran: Vec::new(),
             buffer: Vec::new(),
             events: VecDeque::new(),
             events_lost: 0,
@@ -455,11 +458,18 @@ impl<N: Node> Fabric<N> {
         let mut concerned = core::mem::take(&mut self.concerned);
         concerned.sort_unstable();
         concerned.dedup();
-        for index in concerned.drain(..) {
+        for &index in &concerned {
             self.run_node(NodeId(index));
         }
+        core::mem::swap(&mut self.ran, &mut concerned);
+        concerned.clear();
         self.concerned = concerned;
         true
+    }
+
+    /// The nodes that the last [`step`](Self::step) ran, in ascending order.
+    pub(crate) fn ran(&self) -> impl Iterator<Item = NodeId> {
+        self.ran.iter().copied().map(NodeId)
     }
 
     fn deliver(&mut self, index: usize) {

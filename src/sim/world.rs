@@ -2,6 +2,7 @@
 
 mod barriers;
 mod messages;
+mod sends;
 
 use core::any::Any;
 use std::collections::BTreeMap;

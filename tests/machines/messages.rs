@@ -1,10 +1,14 @@
 //! Runs of NICs in the machine's own time, compared with the documented times of their path.
 
 use phitwire::catalogue::OptionValues;
-use phitwire::net::Network;
-use phitwire::nic::{Operation, TrafficPattern, TrafficSpec};
+use phitwire::net::{HostUse, Network};
+use phitwire::nic::local::{Client, Taken};
+use phitwire::nic::{Operation, TrafficPattern, TrafficSpec, Window};
 use phitwire::sim::{Measured, MessageOp, World};
-use phitwire::time::Duration;
+use phitwire::time::{Duration, Time};
+use phitwire_framing::door::{
+    Access, AtomicOp, Command, Completion, Local, Remote, Request, Status, Width,
+};
 use phitwire_machines::{CATALOGUE, MACHINES};
 
 const LIMIT: Duration = Duration::from_ms(1_000);
@@ -92,7 +96,17 @@ fn a_metre_of_cable_takes_five_nanoseconds_each_way() {
 #[test]
 fn every_machine_runs_what_it_has() {
     for (name, ops) in [
-        ("aries-3x4", &MessageOp::ALL[..]),
+        (
+            "aries-3x4",
+            &[
+                MessageOp::Put,
+                MessageOp::Get,
+                MessageOp::Amo,
+                MessageOp::Send,
+                MessageOp::Allreduce,
+                MessageOp::Barrier,
+            ][..],
+        ),
         ("pair", &[MessageOp::Put, MessageOp::Get]),
         (
             "t3e-2x2x2",
@@ -101,6 +115,7 @@ fn every_machine_runs_what_it_has() {
                 MessageOp::Get,
                 MessageOp::Amo,
                 MessageOp::Barrier,
+                MessageOp::Eureka,
             ],
         ),
     ] {
@@ -108,7 +123,7 @@ fn every_machine_runs_what_it_has() {
         assert_eq!(world.operations(), ops, "{name}");
         let numbers = world.traffic_numbers();
         for (run, &op) in (1..).zip(ops) {
-            if op.of_messages().is_some() {
+            if !op.is_collective() {
                 continue;
             }
             let measured = world.measure_collective(op, &numbers, (run, 20), LIMIT);
@@ -168,4 +183,178 @@ fn a_run_may_take_longer_than_the_patience() {
     let measured = world.measure_traffic(&spec, patience).unwrap();
     assert_eq!(measured.violations, []);
     assert!(measured.elapsed > patience, "{:?}", measured.elapsed);
+}
+
+/// The world of `aries-pair` with the times of its hosts.
+fn with_hosts() -> World<dyn Network> {
+    let mut ready = MACHINES.iter().flat_map(|machine| machine.ready);
+    let (name, text) = ready.find(|(name, _)| *name == "aries-pair").unwrap();
+    let network = CATALOGUE.read(name, text).unwrap();
+    let wires = vec![Duration::from_ns(40); network.link_count()];
+    let host = Some(HostUse { processes: None });
+    let mut world = World::with_hosts(network, 1, &wires, host).unwrap();
+    assert!(world.bring_up(Duration::from_ms(10)), "links come up");
+    world
+}
+
+/// When the program at the first NIC sees the end of `request`, after its start.
+fn program_asks(world: &mut World<dyn Network>, request: Request<'_>) -> Duration {
+    let nic = world.nics().next().unwrap();
+    let mut begin = Time::ZERO;
+    world.fabric.attend(nic, |device, now| {
+        let port = device.local_port().unwrap();
+        let command = Command { name: 1, request };
+        assert_eq!(port.command(now, Client(1), &command), Taken::UnderWay);
+        begin = now;
+        true
+    });
+    let mut seen = None;
+    while seen.is_none() {
+        assert!(world.fabric.step(), "the request ends");
+        world.fabric.attend(nic, |device, now| {
+            let port = device.local_port().unwrap();
+            if let Some((_, Completion::End { status, .. })) = port.next_completion() {
+                assert_eq!(status, Status::Done);
+                seen = Some(now);
+            }
+            false
+        });
+    }
+    seen.unwrap().since(begin)
+}
+
+/// Requests of programs take the times of hosts like the messages of runs.
+#[test]
+fn programs_and_runs_see_the_same_hosts() {
+    let mut world = with_hosts();
+    let numbers = world.traffic_numbers();
+    let nics: Vec<_> = world.nics().collect();
+    let mut handle = 0;
+    for &nic in &nics {
+        world.fabric.attend(nic, |device, now| {
+            let port = device.local_port().unwrap();
+            port.attach(1, 0, Box::new(Blank)).unwrap();
+            let part = Local {
+                offset: 0,
+                bytes: 4096,
+            };
+            let access = Access::ALL;
+            let request = Request::Register { part, access };
+            let command = Command { name: 0, request };
+            match port.command(now, Client(1), &command) {
+                Taken::Ended(Status::Done, word) => handle = word as u16,
+                other => panic!("{other:?}"),
+            }
+            true
+        });
+    }
+    let at = Remote {
+        processor: numbers[1],
+        handle,
+        offset: 64,
+    };
+    let put = Request::Put {
+        to: at,
+        data: &[7; 8],
+        event: false,
+        ordered: false,
+    };
+    let into = Local {
+        offset: 0,
+        bytes: 8,
+    };
+    let get = Request::Get {
+        from: at,
+        into,
+        ordered: false,
+    };
+    let add = Request::Atomic {
+        at,
+        op: AtomicOp::Add,
+        width: Width::Bits64,
+        operands: [1, 0],
+        fetch: true,
+        ordered: false,
+    };
+    for (run, op, request) in [
+        (1, Operation::Put, put),
+        (2, Operation::Get, get),
+        (3, Operation::Amo, add),
+    ] {
+        let spec = TrafficSpec {
+            run,
+            ..hundred(&world, op, 8)
+        };
+        let measured = world.measure_traffic(&spec, LIMIT).unwrap();
+        // The median: an atomic operation at a new address misses the cache.
+        let of_run = measured.latency.quantile(500) as f64;
+        let first = program_asks(&mut world, request);
+        let of_program = program_asks(&mut world, request).as_ns() as f64;
+        assert!(
+            first.as_ns() as f64 > 0.98 * of_program,
+            "{op:?}: {first:?}"
+        );
+        let share = of_program / of_run;
+        assert!(
+            (0.98..1.02).contains(&share),
+            "{op:?}: {of_program} ns, {of_run} ns in a run"
+        );
+        assert!(of_program > 780.0, "{op:?}: {of_program} ns with hosts");
+    }
+}
+
+/// Memory without content.
+#[derive(Debug)]
+struct Blank;
+
+impl Window for Blank {
+    fn size(&self) -> u64 {
+        1 << 16
+    }
+
+    fn read(&self, _: u64, out: &mut [u8]) {
+        out.fill(0);
+    }
+
+    fn write(&mut self, _: u64, _: &[u8]) {}
+
+    fn update(&mut self, _: u64, _: &dyn Fn(u64) -> u64) -> u64 {
+        0
+    }
+}
+
+#[test]
+fn sends_arrive_once_from_every_source() {
+    let mut world = with_hosts();
+    let mut latest = Duration::ZERO;
+    for (run, size) in (1..).zip([1, 8, 1_000, 70_000]) {
+        let spec = TrafficSpec {
+            run,
+            size,
+            processors: world.traffic_numbers(),
+            pattern: TrafficPattern::Neighbour,
+            window: 3,
+            count: 20,
+            ..TrafficSpec::default()
+        };
+        let measured = world
+            .measure_messages(MessageOp::Send, &spec, LIMIT)
+            .unwrap();
+        assert_eq!(measured.violations, [], "{size}");
+        assert_eq!((measured.completed, measured.nics), (40, 2), "{size}");
+        assert!(measured.elapsed > latest, "longer messages take longer");
+        latest = measured.elapsed;
+    }
+}
+
+#[test]
+fn a_send_without_progress_is_a_finding() {
+    let mut world = with_hosts();
+    let spec = hundred(&world, Operation::Put, 8);
+    // Less than the time of a message.
+    let patience = Duration::from_ns(300);
+    let measured = world
+        .measure_messages(MessageOp::Send, &spec, patience)
+        .unwrap();
+    assert!(!measured.violations.is_empty());
 }

@@ -23,28 +23,38 @@ pub enum MessageOp {
     Get,
     /// A fetching addition.
     Amo,
+    /// A message between programs, into a receive that the target has posted.
+    Send,
     /// A sum of 64-bit floating point numbers (XC white paper, figure 15) by collective engines.
     Allreduce,
     /// A barrier by collective engines, or else by barrier units.
     Barrier,
+    /// A signal of one participant to all, by barrier units; every other one follows a barrier.
+    Eureka,
 }
 
 listed!(MessageOp {
     Put = "put",
     Get = "get",
     Amo = "amo",
+    Send = "send",
     Allreduce = "allreduce",
     Barrier = "barrier",
+    Eureka = "eureka",
 });
 
 impl MessageOp {
-    /// The operation of a traffic run; `None` for collective operations.
-    pub const fn of_messages(self) -> Option<Operation> {
+    /// Whether several NICs take part in one operation.
+    pub const fn is_collective(self) -> bool {
+        matches!(self, Self::Allreduce | Self::Barrier | Self::Eureka)
+    }
+
+    /// The operation in the specification of a traffic run. Sends are specified as puts.
+    pub const fn of_traffic(self) -> Operation {
         match self {
-            Self::Put => Some(Operation::Put),
-            Self::Get => Some(Operation::Get),
-            Self::Amo => Some(Operation::Amo),
-            Self::Allreduce | Self::Barrier => None,
+            Self::Get => Operation::Get,
+            Self::Amo => Operation::Amo,
+            _ => Operation::Put,
         }
     }
 }
@@ -66,17 +76,23 @@ pub struct Measured {
 
 impl<L: Network + ?Sized> World<L> {
     /// The operations that all NICs with a number support.
-    pub fn operations(&self) -> Vec<MessageOp> {
+    pub fn operations(&mut self) -> Vec<MessageOp> {
+        let nics: Vec<_> = self
+            .nics()
+            .filter(|&nic| self.number(nic).is_some())
+            .collect();
+        let has_sends = nics.iter().all(|&nic| self.has_sends(nic));
         let has = |op: &MessageOp| {
-            let mut nics = self.nics().filter(|&nic| self.number(nic).is_some());
-            nics.all(|nic| {
+            nics.iter().all(|&nic| {
                 let nic = self.fabric.node(nic);
                 let has_units = || nic.barriers().is_some_and(|runs| runs.units() > 0);
                 match op {
                     MessageOp::Put | MessageOp::Get => nic.traffic().is_some(),
                     MessageOp::Amo => nic.traffic().is_some_and(|runs| runs.abilities().atomics),
+                    MessageOp::Send => has_sends,
                     MessageOp::Allreduce => nic.collectives().is_some(),
                     MessageOp::Barrier => nic.collectives().is_some() || has_units(),
+                    MessageOp::Eureka => has_units(),
                 }
             })
         };
@@ -124,6 +140,38 @@ impl<L: Network + ?Sized> World<L> {
         })
     }
 
+    /// Runs the messages of `spec` as `op`, gives up when none completes for `patience`, and
+    /// verifies every message.
+    ///
+    /// # Errors
+    /// [`DeviceError::Traffic`], or [`DeviceError::Lacks`] if a NIC has no door.
+    ///
+    /// # Panics
+    /// If `op` is collective.
+    pub fn measure_messages(
+        &mut self,
+        op: MessageOp,
+        spec: &TrafficSpec,
+        patience: Duration,
+    ) -> Result<Measured, DeviceError> {
+        assert!(!op.is_collective(), "{} is collective", op.name());
+        if op != MessageOp::Send {
+            return self.measure_traffic(spec, patience);
+        }
+        let run = self.run_sends(spec, patience)?;
+        let mut violations = run.findings;
+        if violations.is_empty() {
+            violations = self.at_rest(run.has_ended.then_some((0, None)), patience);
+        }
+        Ok(Measured {
+            completed: run.received,
+            nics: run.sources,
+            elapsed: run.elapsed,
+            latency: run.latency.counts(),
+            violations,
+        })
+    }
+
     /// Runs `count` operations among the NICs with these numbers, gives up when none completes for
     /// `patience`, and verifies every result. `run` must differ from that of every earlier run.
     ///
@@ -139,15 +187,14 @@ impl<L: Network + ?Sized> World<L> {
         (run, count): (u32, u64),
         patience: Duration,
     ) -> Result<Measured, BarrierError> {
+        assert!(op.is_collective(), "{} is not collective", op.name());
+        let mut engines = self.nics().map(|nic| self.fabric.node(nic).collectives());
+        let has_engines = engines.any(|engine| engine.is_some());
         let op = match op {
             MessageOp::Allreduce => Collective::Reduce(Reduce::Sum, Number::Float64),
-            MessageOp::Barrier => Collective::Barrier,
-            _ => panic!("{} is not a collective operation", op.name()),
+            MessageOp::Barrier if has_engines => Collective::Barrier,
+            _ => return self.measure_barriers(op, numbers, (run, count), patience),
         };
-        let mut engines = self.nics().map(|nic| self.fabric.node(nic).collectives());
-        if op == Collective::Barrier && engines.all(|engine| engine.is_none()) {
-            return self.measure_barriers(numbers, (run, count), patience);
-        }
         let spec = CollectiveSpec {
             run,
             nics: numbers.iter().map(|&number| number.into()).collect(),
@@ -170,9 +217,10 @@ impl<L: Network + ?Sized> World<L> {
         })
     }
 
-    /// Measures barriers on unit 0 of routers and NICs.
+    /// Measures barriers, or eurekas, on unit 0 of routers and NICs.
     fn measure_barriers(
         &mut self,
+        op: MessageOp,
         numbers: &[u16],
         (run, count): (u32, u64),
         patience: Duration,
@@ -180,7 +228,12 @@ impl<L: Network + ?Sized> World<L> {
         let spec = BarrierSpec {
             run,
             processors: numbers.to_vec(),
-            count,
+            eureka: op == MessageOp::Eureka,
+            count: match op {
+                // Every other barrier follows a eureka.
+                MessageOp::Eureka => 2 * count,
+                _ => count,
+            },
             ..BarrierSpec::default()
         };
         self.prepare_barriers(&spec)?;
@@ -189,11 +242,15 @@ impl<L: Network + ?Sized> World<L> {
         let mut violations = self.at_rest(has_ended.then_some((0, None)), patience);
         let report = self.barrier_report(&spec);
         violations.extend(check_barriers(&report, true).err());
+        let (completed, latency) = match op {
+            MessageOp::Eureka => (report.eurekas, report.eureka_latency),
+            _ => (report.barriers, report.latency),
+        };
         Ok(Measured {
-            completed: report.barriers,
+            completed,
             nics: numbers.len(),
             elapsed: Duration::from_ns(report.elapsed_ns),
-            latency: report.latency,
+            latency,
             violations,
         })
     }
@@ -237,9 +294,9 @@ impl<L: Network + ?Sized> World<L> {
 impl Measured {
     /// Completed operations per second; for messages, per sending NIC.
     pub fn per_second(&self, op: MessageOp) -> f64 {
-        let sources = match op.of_messages() {
-            Some(_) => self.nics.max(1),
-            None => 1,
+        let sources = match op.is_collective() {
+            true => 1,
+            false => self.nics.max(1),
         };
         self.completed as f64 / sources as f64 / (self.elapsed.as_ps().max(1) as f64 / 1e12)
     }

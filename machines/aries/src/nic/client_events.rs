@@ -1,14 +1,56 @@
-//! Unsolicited events for the local programs of a NIC, and the numbers by which programs address
-//! other nodes.
+//! Completions on their way to the local programs of a NIC, unsolicited events, and the numbers by
+//! which programs address other nodes.
 
 use phitwire_framing::door::{Completion as DoorCompletion, Status};
 
 use super::AriesNic;
-use super::client_words::{client_of, name_of};
-use super::completion::TargetEvent;
+use super::client_words::{client_of, door_completion, name_of};
+use super::completion::{Ended, TargetEvent};
 use phitwire::nic::local::Client;
+use phitwire::time::Time;
 
 impl AriesNic {
+    /// Lets the completions of this turn cross the host interface, if its times are modelled.
+    pub(super) fn send_completions(&mut self, now: Time) {
+        let Some(host) = &self.interface.requester.host else {
+            return;
+        };
+        if !self.clients.are_in_use() {
+            return;
+        }
+        let at = host.seen(now);
+        while let Some((client, completion)) = self.next_ended() {
+            self.clients.crossing.push_back((at, client, completion));
+        }
+    }
+
+    /// When programs see the next completion that they do not see yet.
+    pub(super) fn next_seen(&self, now: Time) -> Option<Time> {
+        let all = self.clients.crossing.iter();
+        all.map(|&(at, ..)| at).find(|&at| at > now)
+    }
+
+    /// The next completion for a client that has not exited, as the NIC knows it.
+    pub(super) fn next_ended(&mut self) -> Option<(Client, DoorCompletion)> {
+        while let Some((client, completion)) = self.interface.poll_local() {
+            let is_transfer = matches!(completion.ended, Ended::Transfer { .. });
+            if self.has_ended(client, is_transfer) {
+                return Some((client, door_completion(&completion)));
+            }
+        }
+        while let Some((client, completion)) = self.collective_ended() {
+            if self.has_ended(client, false) {
+                return Some((client, completion));
+            }
+        }
+        while let Some(event) = self.poll_target_event() {
+            if let Some(completion) = self.completion_of_event(event) {
+                return Some(completion);
+            }
+        }
+        None
+    }
+
     pub(super) fn number_nodes(&mut self) {
         let nodes = self.virtual_nodes();
         let numbers = (0..=u16::MAX).map_while(|number| Some((nodes.get(number.into())?, number)));

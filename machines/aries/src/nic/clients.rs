@@ -5,7 +5,7 @@
 //! Software Stack": communication domains). The NIC inserts the key into every request of its
 //! clients, so a program cannot use another job's key.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use phitwire_framing::aries::flit::NodeId;
 use phitwire_framing::aries::packet::{MAX_DATA, Operands, Width as WordWidth};
@@ -16,10 +16,8 @@ use phitwire_framing::door::{
 
 use super::bte::TransferOwner;
 use super::client_collectives::Owners;
-use super::client_words::{
-    amo_of, client_of, door_completion, refusal_of_block, refusal_of_post, routing, tagged,
-};
-use super::completion::{Ended, TargetEvent};
+use super::client_words::{amo_of, client_of, refusal_of_block, refusal_of_post, routing, tagged};
+use super::completion::TargetEvent;
 use super::domain::{DOMAIN_ALIGNMENT, Domain, HANDLES, Permissions, RegisterError};
 use super::interface::Owner;
 use super::responder::Responder;
@@ -62,6 +60,8 @@ pub(super) struct Clients {
     /// Virtual numbers of nodes, sorted by node.
     pub(super) numbers: Vec<(NodeId, u16)>,
     pub(super) engines: Owners,
+    /// Completions that cross the host interface, by arrival.
+    pub(super) crossing: VecDeque<(Time, Client, DoorCompletion)>,
 }
 
 impl Clients {
@@ -69,6 +69,11 @@ impl Clients {
         let index = usize::from(client.0).checked_sub(1)?;
         let slot = self.slots.get_mut(index)?.as_mut();
         slot.filter(|slot| !slot.has_gone)
+    }
+
+    /// Whether a program has ever attached.
+    pub(super) fn are_in_use(&self) -> bool {
+        !self.slots.is_empty()
     }
 
     fn live(&self) -> impl Iterator<Item = &Slot> {
@@ -397,7 +402,7 @@ impl AriesNic {
 
     /// Records the end of a client's request or transfer. Returns whether the client is still
     /// attached.
-    fn has_ended(&mut self, client: Client, is_transfer: bool) -> bool {
+    pub(super) fn has_ended(&mut self, client: Client, is_transfer: bool) -> bool {
         let window = usize::from(client.0) - 1;
         let Some(slot) = self.clients.slots.get_mut(window).and_then(Option::as_mut) else {
             debug_assert!(false, "a slot stays until all its requests have ended");
@@ -498,6 +503,9 @@ impl LocalPort for AriesNic {
             _ => false,
         };
         responder.events.retain(|event| !is_its(event));
+        self.clients
+            .crossing
+            .retain(|&(_, whose, _)| whose != client);
         self.interface.give_up(now, TransferOwner::User(client.0));
         self.forget_gone(client);
     }
@@ -568,22 +576,13 @@ impl LocalPort for AriesNic {
     }
 
     fn next_completion(&mut self) -> Option<(Client, DoorCompletion)> {
-        while let Some((client, completion)) = self.interface.poll_local() {
-            let is_transfer = matches!(completion.ended, Ended::Transfer { .. });
-            if self.has_ended(client, is_transfer) {
-                return Some((client, door_completion(&completion)));
-            }
-        }
-        while let Some((client, completion)) = self.collective_ended() {
-            if self.has_ended(client, false) {
-                return Some((client, completion));
-            }
-        }
-        while let Some(event) = self.poll_target_event() {
-            if let Some(completion) = self.completion_of_event(event) {
-                return Some(completion);
-            }
-        }
-        None
+        let Some(host) = &self.interface.requester.host else {
+            return self.next_ended();
+        };
+        let now = host.now();
+        let crossing = &mut self.clients.crossing;
+        crossing.front().filter(|(at, ..)| *at <= now)?;
+        let (_, client, completion) = crossing.pop_front()?;
+        Some((client, completion))
     }
 }

@@ -8,9 +8,11 @@ use std::collections::BTreeMap;
 
 use phitwire_framing::aries::packet::Command;
 
+use super::client_words::client_of;
 use super::outstanding::RequestOrigin;
 use super::packet_buf::PacketBuf;
-use phitwire::nic::RunRequest;
+use phitwire::nic::local::Client;
+use phitwire::nic::{MAX_WINDOWS, RunRequest};
 use phitwire::time::{Duration, Time};
 
 /// A cycle of the NIC: 800 MHz.
@@ -116,7 +118,10 @@ pub(crate) struct Served {
 #[derive(Debug)]
 pub(crate) struct Host {
     pub times: HostTimes,
+    /// Processes that issue the messages of runs.
     processes: Vec<Time>,
+    /// Local programs, by client number: a process each.
+    programs: [Time; MAX_WINDOWS + 1],
     /// Data from the host to the NIC.
     down: Time,
     /// Data, and read requests, from the NIC to the host.
@@ -139,6 +144,7 @@ impl Host {
     pub(crate) fn new(times: HostTimes, now: Time) -> Self {
         Self {
             processes: vec![now; times.processes.max(1) as usize],
+            programs: [now; MAX_WINDOWS + 1],
             down: now,
             up: now,
             atomics: now,
@@ -155,11 +161,15 @@ impl Host {
         first.unwrap_or(Time::ZERO)
     }
 
-    /// Lets the first free process issue a message; returns when the NIC has it.
-    pub(crate) fn issue(&mut self, now: Time) -> Time {
+    /// Lets a program or, for a run, the first free process issue a message; returns when the NIC
+    /// has it.
+    fn issue(&mut self, now: Time, client: Option<Client>) -> Time {
         let issue = self.times.issue();
-        let first = self.processes.iter_mut().min();
-        let issued = first.map_or(now, |free| occupy(free, now, issue));
+        let process = match client {
+            Some(Client(number)) => self.programs.get_mut(usize::from(number)),
+            None => self.processes.iter_mut().min(),
+        };
+        let issued = process.map_or(now, |free| occupy(free, now, issue));
         issued + self.times.crossing()
     }
 
@@ -169,8 +179,12 @@ impl Host {
             RequestOrigin::Traffic(RunRequest::Message(_))
             | RequestOrigin::User(_)
             | RequestOrigin::Transaction(_) => {
+                let client = match origin {
+                    RequestOrigin::User(user) => client_of(user),
+                    _ => None,
+                };
                 // The interface is not occupied while a message crosses it.
-                let issued = self.issue(now);
+                let issued = self.issue(now, client);
                 let moved = occupy(&mut self.down, now, self.times.transfer(bytes as u64));
                 moved + issued.since(now)
             }
@@ -182,9 +196,14 @@ impl Host {
         }
     }
 
-    /// When a block transfer that a process issues now can begin.
-    pub(crate) fn block_begins(&mut self, now: Time, bytes: u64, is_get: bool) -> Time {
-        let issued = self.issue(now);
+    /// When a block transfer that a program, or a process of a run, issues now can begin.
+    pub(crate) fn block_begins(
+        &mut self,
+        now: Time,
+        client: Option<Client>,
+        (bytes, is_get): (u64, bool),
+    ) -> Time {
+        let issued = self.issue(now, client);
         let is_read = !is_get && bytes > self.times.fma_bytes;
         let read = if is_read {
             self.times.read()
@@ -261,6 +280,11 @@ impl Host {
     /// Begins a turn of the NIC.
     pub(crate) fn arrive(&mut self, now: Time) {
         self.now = now;
+    }
+
+    /// The time of the NIC's last turn.
+    pub(crate) fn now(&self) -> Time {
+        self.now
     }
 
     /// When the next response leaves the host, unless it already has and waits for the link.

@@ -314,6 +314,7 @@ impl Interface {
         let owner = TransferOwner::User(client_of(transfer.user).map_or(0, |client| client.0));
         self.transfers
             .queue(now, (owner, channel), transfer, node, memory)?;
+        self.delay_transfer(now, channel, &transfer);
         self.due += 1;
         Ok(())
     }

@@ -24,7 +24,10 @@ impl Interface {
         let answer = &answer;
         let Answer { pending, failure } = answer;
         match pending.origin {
-            RequestOrigin::User(user) => self.complete_request(now, user, answer, data),
+            RequestOrigin::User(user) => {
+                self.lands(now, pending);
+                self.complete_request(now, user, answer, data);
+            }
             RequestOrigin::Transaction(ssid) | RequestOrigin::TransactionEvent(ssid) => {
                 let progress = self.transactions.ended(ssid, *failure);
                 self.progressed(now, progress);
@@ -37,9 +40,7 @@ impl Interface {
                 traffic::answered(&mut self.runs, now, request, answer, data);
             }
             RequestOrigin::Transfer(slot, step) => {
-                if let Some(host) = &mut self.requester.host {
-                    host.lands(now, pending.answer_bytes.into());
-                }
+                self.lands(now, pending);
                 let data = &data[..usize::from(pending.answer_bytes)];
                 let answer = failure.map_or(Ok(data), Err);
                 let transactions = &mut self.transactions;

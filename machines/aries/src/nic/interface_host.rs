@@ -4,10 +4,13 @@ use phitwire_framing::aries::packet::MAX_DATA;
 
 use super::Interface;
 use crate::nic::bte::TransferEnded;
+use crate::nic::client_words::client_of;
 use crate::nic::host::{Host, HostTimes};
+use crate::nic::outstanding::Pending;
 use crate::nic::packet_buf::PacketBuf;
 use crate::nic::requester::Answer;
 use crate::nic::traffic;
+use crate::nic::{BlockOperation, BlockTransfer};
 use phitwire::nic::RunRequest;
 use phitwire::time::{Duration, Time};
 
@@ -63,6 +66,26 @@ impl Interface {
         };
         *out = packet;
         true
+    }
+
+    /// Moves the data of the response to `pending` to host memory.
+    #[inline]
+    pub(super) fn lands(&mut self, now: Time, pending: &Pending) {
+        if let Some(host) = &mut self.requester.host {
+            host.lands(now, pending.answer_bytes.into());
+        }
+    }
+
+    /// Delays a transfer that a program has just queued on `channel` until the host passes it.
+    pub(super) fn delay_transfer(&mut self, now: Time, channel: usize, transfer: &BlockTransfer) {
+        let client = client_of(transfer.user);
+        if let Some(host) = &mut self.requester.host
+            && client.is_some()
+        {
+            let is_get = matches!(transfer.operation, BlockOperation::Get { .. });
+            let begins = host.block_begins(now, client, (transfer.length, is_get));
+            self.transfers.delay_last(channel, begins);
+        }
     }
 
     /// Keeps the end of a run's request until a process sees it. Returns false without a host.

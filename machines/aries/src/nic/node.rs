@@ -459,6 +459,7 @@ impl Node for AriesNic {
         {
             self.flush();
         }
+        self.send_completions(now);
         self.link.give_back();
     }
 
@@ -475,7 +476,8 @@ impl Node for AriesNic {
 
     fn next_wakeup(&self) -> Option<Wakeup> {
         let link = Wakeup::at(self.link.next_wakeup(), WakeReason::Link);
-        let request = self.interface.next_deadline();
+        let request = self.interface.next_deadline().into_iter();
+        let request = request.chain(self.next_seen(self.now)).min();
         Wakeup::earlier(
             link,
             request.and_then(|at| Wakeup::at(at, WakeReason::Request)),

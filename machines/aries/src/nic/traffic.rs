@@ -204,7 +204,7 @@ impl PacketIssuer<'_> {
             return false;
         }
         if let Some(host) = &mut self.requester.host {
-            let begins = host.block_begins(self.now, transfer.length, is_get);
+            let begins = host.block_begins(self.now, None, (transfer.length, is_get));
             self.transfers.delay_last(channel, begins);
         }
         true

@@ -1,5 +1,6 @@
 //! `phitwire sim --op`: runs of network interfaces (NICs) in the machine's time.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -8,11 +9,12 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use miette::{IntoDiagnostic, WrapErr, miette};
 use phitwire::device::DeviceError;
 use phitwire::net::{HostUse, Network, NodeRef};
-use phitwire::nic::{Operation, SpecError, TrafficPattern, TrafficSpec};
+use phitwire::nic::{SpecError, TrafficPattern, TrafficSpec};
 use phitwire::sim::direct::Pattern;
 use phitwire::sim::{Measured, MessageOp, World};
 use phitwire::time::Duration;
 use phitwire_nodes::output::{end_with_reader, print_error};
+use serde_json::Value;
 
 use super::{SimArgs, memory, print_text};
 use crate::sim::messages::{About, Printed, Row, table};
@@ -33,7 +35,8 @@ const PATIENCE: Duration = Duration::from_ms(10_000);
 #[command(next_help_heading = "Messages of network interfaces")]
 pub(super) struct MessageOptions {
     /// Let the network interfaces run this operation, verified, instead of a pattern of packets:
-    /// put, get, amo (one message at a time from each source), or allreduce, barrier (by --nics).
+    /// put, get, amo, send (one message at a time from each source), or allreduce, barrier, eureka
+    /// (by --nics).
     /// On Aries, processes, host interfaces and memory take the times of the section host
     #[arg(long, value_name = "OP", value_parser = operation(), conflicts_with_all = [
         "load", "message_bytes", "request_reply", "process", "warmup", "measure", "drain", "seeds",
@@ -118,32 +121,13 @@ pub(super) fn run(
         let links = world.link_states();
         return Err(miette!("links did not come up:\n{}", links.trim_end()));
     }
-    let mut rows = Vec::new();
-    let mut violations = Vec::new();
-    for (number, run) in (1..).zip(&runs.all) {
-        let measured = run.measure(args, &mut world, (op, number))?;
-        if measured.completed == 0 && measured.violations.is_empty() {
-            return Err(miette!(
-                help = "use another pattern, or more --participants",
-                "--traffic {}: among {} network interfaces, none has another one as its target",
-                args.traffic,
-                participants(args, &world)?.len()
-            ));
-        }
-        let found = measured.violations.iter();
-        violations.extend(found.map(|found| format!("{}: {found}", run.name())));
-        rows.push(run.row(op, &measured));
-        // Nothing can be measured on a network that is not at rest.
-        if !measured.violations.is_empty() {
-            break;
-        }
-    }
+    let (rows, violations) = measure_all(args, op, &mut world, &runs)?;
     let about = About {
         options: args.given.of_run(),
         topology: world.topology().name().to_owned(),
         operation: op.name(),
         between: runs.between,
-        window: op.of_messages().map(|_| args.messages.window),
+        window: (!op.is_collective()).then_some(args.messages.window),
         hosts: host.is_some(),
         processes: args.messages.processes,
         seed: args.seed,
@@ -169,6 +153,36 @@ pub(super) fn run(
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
+}
+
+/// Runs one after another, up to the first with a finding.
+fn measure_all(
+    args: &SimArgs,
+    op: MessageOp,
+    world: &mut World<dyn Network>,
+    runs: &Runs,
+) -> miette::Result<(Vec<Row>, Vec<String>)> {
+    let mut rows = Vec::new();
+    let mut violations = Vec::new();
+    for (number, run) in (1..).zip(&runs.all) {
+        let measured = run.measure(args, world, (op, number))?;
+        if measured.completed == 0 && measured.violations.is_empty() {
+            return Err(miette!(
+                help = "use another pattern, or more --participants",
+                "--traffic {}: among {} network interfaces, none has another one as its target",
+                args.traffic,
+                participants(args, world)?.len()
+            ));
+        }
+        let found = measured.violations.iter();
+        violations.extend(found.map(|found| format!("{}: {found}", run.name())));
+        rows.push(run.row(op, &measured));
+        // Nothing can be measured on a network that is not at rest.
+        if !measured.violations.is_empty() {
+            break;
+        }
+    }
+    Ok((rows, violations))
 }
 
 /// The use of host times; `None` if hosts take no time.
@@ -200,20 +214,26 @@ enum Run {
 
 impl Runs {
     fn new(args: &SimArgs, op: MessageOp, world: &World<dyn Network>) -> miette::Result<Self> {
-        match op.of_messages() {
-            Some(op) => Self::of_messages(args, op, world),
-            None => Self::of_collectives(args, world),
+        match op.is_collective() {
+            false => Self::of_messages(args, op, world),
+            true => Self::of_collectives(args, world),
         }
     }
 
     fn of_messages(
         args: &SimArgs,
-        op: Operation,
+        op: MessageOp,
         world: &World<dyn Network>,
     ) -> miette::Result<Self> {
         let options = &args.messages;
         if options.nics.is_some() {
             return Err(miette!("--nics applies only to collective operations"));
+        }
+        if op == MessageOp::Send && options.processes.is_some() {
+            return Err(miette!(
+                "--processes does not apply to sends, which one program at each network interface \
+                 issues"
+            ));
         }
         let all = participants(args, world)?;
         let (processors, pattern, between) = match args.given.has("traffic") {
@@ -241,12 +261,17 @@ impl Runs {
         };
         let sizes = options.bytes.as_ref();
         let sizes = sizes.map_or_else(|| vec![BYTES], |sizes| sizes.0.clone());
+        let groups = match pattern {
+            TrafficPattern::GroupAdversarial => groups(world, &processors)?,
+            _ => Vec::new(),
+        };
         let span = options.span_us;
         let specs = (1..).zip(sizes).map(|(run, size)| TrafficSpec {
             run,
             pattern: pattern.clone(),
             processors: processors.clone(),
-            op,
+            groups: groups.clone(),
+            op: op.of_traffic(),
             size,
             window: options.window,
             count: options
@@ -334,7 +359,7 @@ impl Run {
         (op, number): (MessageOp, u32),
     ) -> miette::Result<Measured> {
         let measured = match self {
-            Self::Messages(spec) => match world.measure_traffic(spec, PATIENCE) {
+            Self::Messages(spec) => match world.measure_messages(op, spec, PATIENCE) {
                 Err(DeviceError::Traffic(why)) => Err(miette!("{}{why}", option_of(&why, args))),
                 measured => measured.into_diagnostic(),
             },
@@ -347,7 +372,7 @@ impl Run {
 
     fn row(&self, op: MessageOp, measured: &Measured) -> Row {
         let per_second = measured.per_second(op);
-        let bytes = op.of_messages().map(|_| self.size());
+        let bytes = (!op.is_collective()).then(|| self.size());
         Row {
             bytes,
             nics: measured.nics,
@@ -432,11 +457,23 @@ fn number(world: &World<dyn Network>, node: NodeRef) -> Option<u16> {
     }
 }
 
+/// The group of each of these NICs.
+fn groups(world: &World<dyn Network>, processors: &[u16]) -> miette::Result<Vec<u16>> {
+    let mut of: BTreeMap<u16, u16> = BTreeMap::new();
+    for nic in world.nics() {
+        let group = world.fabric.node(nic).describe();
+        let group = group.get("group").and_then(Value::as_u64);
+        of.extend(world.number(nic).zip(group.map(|group| group as u16)));
+    }
+    let groups = processors.iter().map(|number| of.get(number).copied());
+    groups.collect::<Option<_>>().ok_or_else(|| {
+        let name = world.topology().name();
+        miette!("--traffic group-adversarial: the network interfaces of {name} are in no groups")
+    })
+}
+
 fn pattern(pattern: &Pattern) -> miette::Result<TrafficPattern> {
     match pattern {
-        Pattern::Common(TrafficPattern::GroupAdversarial) => Err(miette!(
-            "--traffic group-adversarial does not work with --op yet"
-        )),
         Pattern::Common(pattern) => Ok(pattern.clone()),
         other => Err(miette!(
             "--traffic {other}: network interfaces do not have this pattern"
