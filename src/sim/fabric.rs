@@ -468,7 +468,7 @@ impl<N: Node> Fabric<N> {
     }
 
     /// The nodes that the last [`step`](Self::step) ran, in ascending order.
-    pub(crate) fn ran(&self) -> impl Iterator<Item = NodeId> {
+    pub fn ran(&self) -> impl Iterator<Item = NodeId> {
         self.ran.iter().copied().map(NodeId)
     }
 

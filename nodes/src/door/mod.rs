@@ -321,10 +321,10 @@ impl Door {
     /// work.
     pub fn pass(&mut self, now: Time, port: &mut dyn LocalPort, is_draining: bool) -> bool {
         self.deliver(port);
-        let count = self.clients.iter().rposition(Option::is_some);
-        let Some(count) = count.map(|last| last + 1) else {
+        let count = self.used_slots();
+        if count == 0 {
             return false;
-        };
+        }
         self.turn = (self.turn + 1) % count;
         let mut any = false;
         for slot in (self.turn..count).chain(0..self.turn) {
@@ -333,6 +333,12 @@ impl Door {
         // Drop data read for a command: after a sleep it may be stale.
         port.flush();
         any
+    }
+
+    /// Number of slots up to the last client.
+    fn used_slots(&self) -> usize {
+        let last = self.clients.iter().rposition(Option::is_some);
+        last.map_or(0, |last| last + 1)
     }
 
     fn deliver(&mut self, port: &mut dyn LocalPort) {

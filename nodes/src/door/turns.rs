@@ -162,14 +162,13 @@ impl Door {
     pub fn pass_while_waiting(&mut self, now: Time, port: &mut dyn LocalPort) -> bool {
         self.deliver(port);
         let mut any = false;
-        for slot in 0..self.clients.len() {
-            let client = self.clients[slot].as_ref();
-            if client.is_some_and(Attached::is_held_up) {
+        for slot in 0..self.used_slots() {
+            if self.clients[slot].as_ref().is_some_and(Attached::is_held_up) {
                 any |= self.take(slot, now, port, false);
             }
-        }
-        for client in self.clients.iter_mut().flatten() {
-            client.publish();
+            if let Some(client) = &mut self.clients[slot] {
+                client.publish();
+            }
         }
         port.flush();
         any
@@ -177,17 +176,13 @@ impl Door {
 
     /// Whether something has arrived that a program may wait for.
     pub fn has_news(&self) -> bool {
-        let mut turns = self.clients.iter().flatten().filter_map(Attached::turns);
+        let clients = self.clients[..self.used_slots()].iter().flatten();
+        let mut turns = clients.filter_map(Attached::turns);
         turns.any(|turns| {
             let is_written = turns.written.load(Ordering::Relaxed);
             turns.has_news
                 || is_written && matches!(turns.state(), State::Waits(WaitKind::Arrival, _))
         })
-    }
-
-    /// Whether any program is attached.
-    pub fn has_clients(&self) -> bool {
-        self.clients.iter().any(Option::is_some)
     }
 
     /// Begins the next turn of a program.

@@ -16,6 +16,7 @@ mod answers;
 mod outside;
 mod rule;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
@@ -94,8 +95,7 @@ struct Hosted {
 /// State of a rest.
 #[derive(Clone, Copy, Debug)]
 struct Rest {
-    /// When programs have polled without cost in this rest, and one of them has posted commands:
-    /// the end of the time for others to arrive.
+    /// When a program has posted commands: the end of the time for others to arrive.
     settles: Option<Instant>,
     has_polled: bool,
     /// When programs may poll next.
@@ -109,6 +109,10 @@ pub struct VirtualLab {
     world: World<dyn Network>,
     lab: String,
     nodes: Vec<Hosted>,
+    /// Indices in `nodes` of those with doors.
+    with_doors: BTreeMap<NodeId, usize>,
+    /// Empty between calls.
+    ran: Vec<NodeId>,
     epoll: Epoll,
     stop: Stop,
     outside: Outside,
@@ -173,7 +177,11 @@ impl VirtualLab {
                 claim,
             });
         }
+        let with_doors = nodes.iter().enumerate();
+        let with_doors = with_doors.filter(|(_, node): &(_, &Hosted)| node.door.is_some());
         Ok(Self {
+            with_doors: with_doors.map(|(index, node)| (node.id, index)).collect(),
+            ran: Vec::new(),
             world,
             lab: directory.lab().to_owned(),
             nodes,
@@ -390,19 +398,26 @@ impl VirtualLab {
         }
     }
 
-    /// Delivers completions at this instant. Returns whether a program has something to read.
+    /// Delivers completions of the nodes that ran at this instant. Returns whether a program has
+    /// something to read.
     fn deliver(&mut self) -> bool {
+        let mut ran = std::mem::take(&mut self.ran);
+        ran.extend(self.world.fabric.ran());
         let mut any = false;
-        for Hosted { id, door, .. } in &mut self.nodes {
-            let Some(door) = door.as_mut().filter(|door| door.has_clients()) else {
+        for node in ran.drain(..) {
+            let Some(&index) = self.with_doors.get(&node) else {
                 continue;
             };
-            self.world.fabric.attend(*id, |device, now| {
+            let Some(door) = &mut self.nodes[index].door else {
+                continue;
+            };
+            self.world.fabric.attend(node, |device, now| {
                 let port = device.local_port();
                 port.is_some_and(|port| door.pass_while_waiting(now, port))
             });
             any |= door.has_news();
         }
+        self.ran = ran;
         any
     }
 
@@ -427,16 +442,19 @@ impl VirtualLab {
         self.is_busy
     }
 
-    /// Whether time may move again after a rest in which programs have polled: none has posted
-    /// anything, or the others have had time to do so, too.
+    /// Whether time may move again after a rest: no program has posted anything, or those that
+    /// polled or waited outside have had time to do so, too.
     fn has_settled(&mut self, seats: &[Seat]) -> bool {
-        let polls_on = |seat: &Seat| seat.polls() && !seat.program.has_commands;
         let has_posted = seats.iter().any(|seat| seat.program.has_commands);
-        let Some(rest) = self.rest.as_mut().filter(|rest| rest.has_polled && has_posted) else {
+        let Some(rest) = self.rest.as_mut().filter(|_| has_posted) else {
             return true;
         };
+        let may_arrive = |seat: &Seat| {
+            let polls_on = rest.has_polled && seat.polls();
+            !seat.program.has_commands && (polls_on || seat.is_outside)
+        };
         let now = Instant::now();
-        now >= *rest.settles.get_or_insert(now + SETTLE) || !seats.iter().any(polls_on)
+        !seats.iter().any(may_arrive) || now >= *rest.settles.get_or_insert(now + SETTLE)
     }
 
     /// Time stands still: programs that poll may look outside again.
@@ -454,14 +472,14 @@ impl VirtualLab {
             let span = Span::from_ns(u64::try_from(by_host.as_nanos()).unwrap_or(0));
             self.counters.by_host_us += span.as_ns() / 1_000;
             self.world.fabric.run_for(span);
-            self.deliver();
             self.check_rest_next();
             return Some(LOOK);
         }
         let polls = seats.iter().filter(|seat| seat.polls() && !seat.program.has_commands);
         let polls: Vec<_> = polls.map(|seat| (seat.nic, seat.program.slot)).collect();
         if polls.is_empty() {
-            let left = rest.followed.saturating_duration_since(now).max(LOOK);
+            let next = rest.settles.unwrap_or(rest.followed);
+            let left = next.saturating_duration_since(now).max(LOOK);
             return (!seats.is_empty()).then_some(left);
         }
         if now >= rest.polls {

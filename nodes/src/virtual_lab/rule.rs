@@ -98,3 +98,96 @@ pub(super) fn next(seats: &[Seat], now: Time, is_busy: impl FnOnce() -> bool) ->
     }
     Step::Advance(waits().map(|(_, until)| until).min())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_ns(1_000);
+
+    /// A program at NIC `nic` whose NIC a thread of its own uses.
+    fn seat(nic: usize, state: State) -> Seat {
+        Seat {
+            nic,
+            program: Program {
+                slot: 0,
+                member: 0,
+                process: 1,
+                thread: nic as u64,
+                state,
+                has_news: false,
+                was_written: false,
+                is_busy: false,
+                has_commands: false,
+            },
+            is_outside: false,
+        }
+    }
+
+    fn waits(kind: WaitKind, ns: u64) -> State {
+        State::Waits(kind, Time::from_ns(ns))
+    }
+
+    fn step(seats: &[Seat], is_busy: bool) -> Step {
+        next(seats, NOW, || is_busy)
+    }
+
+    #[test]
+    fn time_stands_still_while_a_program_computes() {
+        let waiting = seat(0, waits(WaitKind::Completion, 9_000));
+        let mut running = seat(1, State::Runs);
+        assert_eq!(step(&[waiting, running], true), Step::Hold);
+        running.is_outside = true;
+        let until = Some(Time::from_ns(9_000));
+        assert_eq!(step(&[waiting, running], true), Step::Advance(until));
+        assert_eq!(step(&[waiting, running], false), Step::Rest);
+        assert_eq!(step(&[], true), Step::Advance(None));
+        assert_eq!(step(&[], false), Step::Rest);
+    }
+
+    #[test]
+    fn a_thread_that_waits_at_one_nic_does_not_compute_at_another() {
+        let waiting = seat(0, waits(WaitKind::Poll, 2_000));
+        let mut other = seat(1, State::Runs);
+        other.program.thread = waiting.program.thread;
+        assert!(matches!(step(&[waiting, other], true), Step::Advance(_)));
+        other.program.has_news = true;
+        assert_eq!(step(&[waiting, other], true), Step::Begin(vec![(0, 0)]));
+        let completion = seat(0, waits(WaitKind::Completion, 2_000));
+        assert!(matches!(step(&[completion, other], true), Step::Advance(_)));
+        other.program.process = 2;
+        assert_eq!(step(&[waiting, other], true), Step::Hold);
+    }
+
+    #[test]
+    fn every_wait_ends_by_what_it_waits_for_or_by_its_time() {
+        use WaitKind::{Arrival, Completion, Poll, Sleep};
+        for (kind, by_news, by_write) in [
+            (Completion, true, false),
+            (Poll, true, false),
+            (Arrival, true, true),
+            (Sleep, false, false),
+        ] {
+            let mut it = seat(0, waits(kind, 1_001));
+            let begins = |seat: Seat| step(&[seat], true) == Step::Begin(vec![(0, 0)]);
+            assert!(!begins(it), "{kind:?}");
+            it.program.has_news = true;
+            assert_eq!(begins(it), by_news, "{kind:?}");
+            it.program.has_news = false;
+            it.program.was_written = true;
+            assert_eq!(begins(it), by_write, "{kind:?}");
+            assert!(begins(seat(0, waits(kind, 1_000))), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn time_moves_to_the_first_end_of_a_wait_and_at_rest_only_for_sleepers() {
+        let poll = seat(0, waits(WaitKind::Poll, 1_300));
+        let limit = seat(1, waits(WaitKind::Completion, 5_000));
+        let sleep = seat(2, waits(WaitKind::Sleep, 2_000));
+        let at = |ns| Step::Advance(Some(Time::from_ns(ns)));
+        assert_eq!(step(&[poll, limit], true), at(1_300));
+        assert_eq!(step(&[poll, limit], false), Step::Rest);
+        assert_eq!(step(&[limit, sleep], false), at(2_000));
+    }
+}

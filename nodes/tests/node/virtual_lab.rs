@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +20,12 @@ use phitwire_nodes::run_dir::LabDir;
 use phitwire_nodes::stop::Stop;
 use phitwire_nodes::virtual_lab::{Ended, VirtualLab};
 
-use crate::common::private_directory;
+/// A private run directory, whatever the umask.
+fn private_directory() -> tempfile::TempDir {
+    let mode = fs::Permissions::from_mode(0o700);
+    let made = tempfile::Builder::new().permissions(mode).tempdir();
+    made.expect("a directory")
+}
 
 /// A virtual lab in a thread of the test.
 struct Lab {
