@@ -174,6 +174,11 @@ impl Door {
         any
     }
 
+    /// Commands taken so far.
+    pub fn commands(&self) -> u64 {
+        self.counters.commands
+    }
+
     /// Whether something has arrived that a program may wait for.
     pub fn has_news(&self) -> bool {
         let clients = self.clients[..self.used_slots()].iter().flatten();

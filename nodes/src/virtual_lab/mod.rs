@@ -97,7 +97,6 @@ struct Hosted {
 struct Rest {
     /// When a program has posted commands: the end of the time for others to arrive.
     settles: Option<Instant>,
-    has_polled: bool,
     /// When programs may poll next.
     polls: Instant,
     /// Up to when virtual time has followed the host's clock.
@@ -338,11 +337,12 @@ impl VirtualLab {
     /// Takes the commands of all programs, which wait. Returns whether a NIC got work.
     fn take_commands(&mut self) -> bool {
         let mut any = false;
-        for Hosted { id, door, .. } in &mut self.nodes {
+        for Hosted { id, name, door, .. } in &mut self.nodes {
             let Some(door) = door else {
                 continue;
             };
             let slots: Vec<usize> = door.programs().iter().map(|program| program.slot).collect();
+            let before = door.commands();
             if slots.is_empty() {
                 continue;
             }
@@ -354,6 +354,11 @@ impl VirtualLab {
                 any |= got;
                 got
             });
+            let commands = door.commands() - before;
+            if commands > 0 {
+                let now_ps = self.world.fabric.now().as_ps();
+                tracing::trace!(now_ps, name, commands, "commands taken");
+            }
         }
         any
     }
@@ -361,6 +366,7 @@ impl VirtualLab {
     /// Begins turns of programs.
     fn begin(&mut self, programs: &[(usize, usize)]) {
         let now = self.world.fabric.now();
+        tracing::trace!(now_ps = now.as_ps(), ?programs, "turns begin");
         for &(nic, slot) in programs {
             if let Some(door) = &mut self.nodes[nic].door {
                 self.counters.turns += 1;
@@ -449,10 +455,8 @@ impl VirtualLab {
         let Some(rest) = self.rest.as_mut().filter(|_| has_posted) else {
             return true;
         };
-        let may_arrive = |seat: &Seat| {
-            let polls_on = rest.has_polled && seat.polls();
-            !seat.program.has_commands && (polls_on || seat.is_outside)
-        };
+        let may_arrive =
+            |seat: &Seat| !seat.program.has_commands && (seat.polls() || seat.is_outside);
         let now = Instant::now();
         !seats.iter().any(may_arrive) || now >= *rest.settles.get_or_insert(now + SETTLE)
     }
@@ -462,7 +466,6 @@ impl VirtualLab {
         let now = Instant::now();
         let rest = self.rest.get_or_insert(Rest {
             settles: None,
-            has_polled: false,
             polls: now,
             followed: now + LONGEST,
         });
@@ -484,7 +487,6 @@ impl VirtualLab {
         }
         if now >= rest.polls {
             rest.polls = now + LOOK;
-            rest.has_polled = true;
             self.counters.free_polls += polls.len() as u64;
             self.begin(&polls);
         }
