@@ -55,7 +55,8 @@ pub fn program(this: &mut Program) -> Outcome {
             this.arrival(round)?;
         }
         let (name, issued) = (this.name(), this.time(begin));
-        this.nic.put(name, there, &u64::from(round).to_le_bytes(), true)?;
+        this.nic
+            .put(name, there, &u64::from(round).to_le_bytes(), true)?;
         this.end(name)?;
         answers += this.time(begin) - issued;
         if this.rank == 0 {

@@ -47,4 +47,4 @@ pub use attach::{AttachError, Options};
 pub use mapping::{Mapping, OutOfRange};
 pub use nic::{Error, Nic};
 pub use phitwire_framing::door;
-pub use turns::VirtualClock;
+pub use turns::{VirtualClock, pause_after};

@@ -311,7 +311,7 @@ impl Nic {
     /// The oldest completion, if any.
     ///
     /// In a virtual lab, a poll without result after another one waits until something arrives, or
-    /// for a short virtual time: 100 ns, doubled with each further poll up to 10 us.
+    /// for a short virtual time: [`pause_after`](crate::pause_after).
     ///
     /// # Errors
     /// [`Error::Broken`]; [`Error::Gone`], noticed only after thousands of empty polls.

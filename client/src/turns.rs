@@ -17,8 +17,17 @@ use phitwire_framing::door::segment::{
 
 use crate::Mapping;
 
-/// Virtual time that the first pause takes, and limit of its doubling with each further one.
-const PAUSES: [Duration; 2] = [Duration::from_nanos(100), Duration::from_micros(10)];
+/// Virtual times of the first pauses of a program that polls without result, and of all further
+/// ones. An arrival ends a pause, so long ones only save turns.
+const PAUSES_NS: [u64; 4] = [100, 800, 6_400, 10_000];
+
+/// The virtual time to pause after this many polls without result: none after the first, since a
+/// program that has taken its completions polls once more.
+pub fn pause_after(empty_polls: u32) -> Option<Duration> {
+    let pause = empty_polls.checked_sub(2)? as usize;
+    let pause = PAUSES_NS.get(pause).or(PAUSES_NS.last());
+    pause.copied().map(Duration::from_nanos)
+}
 
 /// The clock of a virtual lab. It can be read from any thread; after the program has detached, it
 /// stands still.
@@ -121,11 +130,7 @@ impl Turns {
         };
     }
 
-    /// The virtual time that the program should now pause: none after the first poll without
-    /// result, since a program that has taken its completions polls once more.
     pub(crate) fn pause(&self) -> Option<Duration> {
-        let doublings = self.empty_polls.checked_sub(2)?;
-        let pause = PAUSES[0].saturating_mul(1 << doublings.min(16));
-        Some(pause.min(PAUSES[1]))
+        pause_after(self.empty_polls)
     }
 }

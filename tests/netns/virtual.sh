@@ -93,9 +93,9 @@ ping_pong() {
     report | grep trace
 }
 same_beside() {
-    local spinner=() n quiet busy
+    local spinner=() quiet busy
     quiet=$(ping_pong) || { printf '%s\n' "$quiet"; return 1; }
-    for n in 1 2; do
+    for _ in 1 2; do
         sh -c 'while :; do :; done' &
         spinner+=("$!")
     done

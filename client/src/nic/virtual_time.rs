@@ -40,7 +40,8 @@ impl Nic {
     }
 
     /// Like [`pause_polling`](Self::pause_polling), but the wait also ends when another program has
-    /// written to this one's memory: for programs that poll a [`word`](Self::word).
+    /// written to this one's memory, and only for what arrives from now on: for programs that poll a
+    /// [`word`](Self::word) and may leave completions untaken.
     ///
     /// # Errors
     /// As for [`wait`](Self::wait).
@@ -82,7 +83,8 @@ impl Nic {
     /// Ends the program's turn, and waits for the next one.
     fn rest(&mut self, kind: WaitKind, most: Duration) -> Result<(), Error> {
         self.flush();
-        if kind != WaitKind::Sleep && (self.end.has_completions() || self.end.has_more_room()) {
+        let by_completions = matches!(kind, WaitKind::Completion | WaitKind::Poll);
+        if by_completions && (self.end.has_completions() || self.end.has_more_room()) {
             return Ok(());
         }
         let Some(turns) = &self.turns else {

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
+use phitwire_client::pause_after;
+
 use super::{FI_CLASS_CNTR, FI_CLASS_EP, Fid, Ops, Table};
 use crate::attach_target::AttachTarget;
 use crate::domain::{Awaited, Domain, State};
@@ -22,8 +24,6 @@ const SPINS: u32 = 8;
 const YIELDS: u32 = 24;
 /// Longest sleep of a call that should not block.
 const NAP: Duration = Duration::from_millis(1);
-/// Virtual time of the first pause, and limit of its doubling with each further idle call.
-const PAUSES: [Duration; 2] = [Duration::from_nanos(100), Duration::from_micros(10)];
 
 /// An object: libfabric's part, and ours. Calls hold a reference to it, as the program does: if one
 /// thread closes it while another one waits on it, it lives until that call returns.
@@ -395,9 +395,8 @@ fn relax(domain: &Domain, mut state: MutexGuard<'_, State>) {
         return;
     }
     if state.virtual_time().is_some() {
-        if let Some(doublings) = idle.checked_sub(2) {
-            let pause = PAUSES[0].saturating_mul(1 << doublings.min(16));
-            state.pause(pause.min(PAUSES[1]));
+        if let Some(pause) = pause_after(idle) {
+            state.pause(pause);
         }
         return;
     }

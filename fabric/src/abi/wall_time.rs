@@ -21,10 +21,7 @@ fn of_mpi(name: &CStr) -> Option<unsafe extern "C" fn() -> f64> {
 }
 
 /// The result of MPI's own function, 0 if there is no MPI.
-fn ask_mpi(
-    name: &CStr,
-    known: &'static OnceLock<Option<unsafe extern "C" fn() -> f64>>,
-) -> f64 {
+fn ask_mpi(name: &CStr, known: &'static OnceLock<Option<unsafe extern "C" fn() -> f64>>) -> f64 {
     let found = known.get_or_init(|| of_mpi(name));
     // SAFETY: see `of_mpi`; the functions may be called at any time.
     found.map_or(0.0, |own| unsafe { own() })

@@ -28,11 +28,7 @@ const COMMANDS_PER_TURN: usize = 64;
 /// A program's shared memory as accessed by its NIC, and the program's address space. In a virtual
 /// lab, each write sets the flag.
 #[derive(Debug)]
-struct Shared(
-    Arc<Mapping>,
-    Option<AddressSpace>,
-    Option<Arc<AtomicBool>>,
-);
+struct Shared(Arc<Mapping>, Option<AddressSpace>, Option<Arc<AtomicBool>>);
 
 impl Window for Shared {
     fn size(&self) -> u64 {

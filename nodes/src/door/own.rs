@@ -82,10 +82,7 @@ impl Page {
 impl AddressSpace {
     /// The address space of the connected process; `None` if the kernel does not identify the
     /// process, because it is in another PID namespace or the kernel is older than 6.5.
-    pub(super) fn of_peer(
-        stream: &UnixStream,
-        written: Option<Arc<AtomicBool>>,
-    ) -> Option<Self> {
+    pub(super) fn of_peer(stream: &UnixStream, written: Option<Arc<AtomicBool>>) -> Option<Self> {
         let pid = getsockopt(stream, sockopt::PeerCredentials).ok()?.pid();
         let process = getsockopt(stream, sockopt::PeerPidfd).ok()?;
         (pid > 0).then_some(())?;

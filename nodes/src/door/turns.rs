@@ -65,7 +65,9 @@ pub struct Program {
 
 impl TurnKeeper {
     pub(super) fn new(mapping: Arc<Mapping>, stream: &UnixStream, attachment: u64) -> Self {
-        mapping.word(ATTACHMENT_AT).store(attachment, Ordering::Relaxed);
+        mapping
+            .word(ATTACHMENT_AT)
+            .store(attachment, Ordering::Relaxed);
         let peer = getsockopt(stream, sockopt::PeerCredentials);
         Self {
             mapping,
@@ -163,7 +165,10 @@ impl Door {
         self.deliver(port);
         let mut any = false;
         for slot in 0..self.used_slots() {
-            if self.clients[slot].as_ref().is_some_and(Attached::is_held_up) {
+            if self.clients[slot]
+                .as_ref()
+                .is_some_and(Attached::is_held_up)
+            {
                 any |= self.take(slot, now, port, false);
             }
             if let Some(client) = &mut self.clients[slot] {

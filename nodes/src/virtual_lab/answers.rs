@@ -54,9 +54,10 @@ impl VirtualLab {
                         all.insert(format!("door.{name}"), json!(value));
                     });
                 }
-                all.extend(own.iter().map(|(name, value)| {
-                    (format!("virtual.{name}"), value.clone())
-                }));
+                all.extend(
+                    own.iter()
+                        .map(|(name, value)| (format!("virtual.{name}"), value.clone())),
+                );
                 Ok::<Value, Refusal>(Value::Object(all))
             }
             Request::Info => {

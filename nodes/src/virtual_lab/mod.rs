@@ -316,7 +316,9 @@ impl VirtualLab {
                 door.programs().into_iter().map(seat)
             })
             .collect();
-        let mut running: Vec<i32> = rule::running(&seats).map(|seat| seat.program.process).collect();
+        let mut running: Vec<i32> = rule::running(&seats)
+            .map(|seat| seat.program.process)
+            .collect();
         running.dedup();
         if running.is_empty() && self.outside.is_empty() {
             return seats;
@@ -326,7 +328,9 @@ impl VirtualLab {
         let at_doors: Vec<u64> = waiting.map(|seat| seat.program.thread).collect();
         for process in running {
             if self.outside.is_outside(process, &at_doors, self.overdue) {
-                let own = seats.iter_mut().filter(|seat| seat.program.process == process);
+                let own = seats
+                    .iter_mut()
+                    .filter(|seat| seat.program.process == process);
                 own.for_each(|seat| seat.is_outside = true);
             }
         }
@@ -348,9 +352,8 @@ impl VirtualLab {
             }
             self.world.fabric.attend(*id, |device, now| {
                 let port = device.local_port();
-                let got = port.is_some_and(|port| {
-                    door.pass_in_order(slots.iter().copied(), now, port)
-                });
+                let got =
+                    port.is_some_and(|port| door.pass_in_order(slots.iter().copied(), now, port));
                 any |= got;
                 got
             });
@@ -478,7 +481,9 @@ impl VirtualLab {
             self.check_rest_next();
             return Some(LOOK);
         }
-        let polls = seats.iter().filter(|seat| seat.polls() && !seat.program.has_commands);
+        let polls = seats
+            .iter()
+            .filter(|seat| seat.polls() && !seat.program.has_commands);
         let polls: Vec<_> = polls.map(|seat| (seat.nic, seat.program.slot)).collect();
         if polls.is_empty() {
             let next = rest.settles.unwrap_or(rest.followed);

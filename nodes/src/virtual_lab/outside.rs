@@ -126,7 +126,10 @@ mod tests {
         }
         assert_eq!(outside.found, 1);
         outside.keep(|process| process == pid(&spinner));
-        assert!(!outside.is_outside(pid(&sleeper), &[], true), "watched from now on");
+        assert!(
+            !outside.is_outside(pid(&sleeper), &[], true),
+            "watched from now on"
+        );
         for child in [&mut sleeper, &mut spinner] {
             child.kill().expect("it runs");
             child.wait().expect("it has ended");

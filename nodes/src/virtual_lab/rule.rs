@@ -37,10 +37,7 @@ impl Seat {
 
     /// Whether this program may poll without result until something outside happens.
     pub(super) const fn polls(&self) -> bool {
-        matches!(
-            self.waits(),
-            Some((WaitKind::Poll | WaitKind::Arrival, _))
-        )
+        matches!(self.waits(), Some((WaitKind::Poll | WaitKind::Arrival, _)))
     }
 
     /// Whether one thread uses both NICs.
@@ -53,14 +50,13 @@ impl Seat {
 /// The programs that compute. A thread that waits at one of its NICs uses none of the others.
 pub(super) fn running(seats: &[Seat]) -> impl Iterator<Item = &Seat> {
     seats.iter().filter(|seat| {
-        let waits_elsewhere =
-            |other: &Seat| other.waits().is_some() && seat.is_of_thread(other);
+        let waits_elsewhere = |other: &Seat| other.waits().is_some() && seat.is_of_thread(other);
         seat.waits().is_none() && !seats.iter().any(waits_elsewhere)
     })
 }
 
 /// The next step at `now`. `is_busy` tells whether anything is in flight, in the network or at a
-/// NIC; it is called only if that matters.
+/// NIC; it is called if no turn begins.
 pub(super) fn next(seats: &[Seat], now: Time, is_busy: impl FnOnce() -> bool) -> Step {
     if running(seats).any(|seat| !seat.is_outside) {
         return Step::Hold;
@@ -93,7 +89,7 @@ pub(super) fn next(seats: &[Seat], now: Time, is_busy: impl FnOnce() -> bool) ->
     }
     let waits = || seats.iter().filter_map(Seat::waits);
     let sleeps = waits().any(|(kind, _)| kind == WaitKind::Sleep);
-    if !sleeps && !is_busy() {
+    if !is_busy() && !sleeps {
         return Step::Rest;
     }
     Step::Advance(waits().map(|(_, until)| until).min())

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use phitwire::net::HostUse;
+use phitwire::net::{HostUse, Network};
 use phitwire::rng::Rng;
 use phitwire::sim::World;
 use phitwire::time::Duration as Span;
@@ -27,6 +27,18 @@ fn private_directory() -> tempfile::TempDir {
     made.expect("a directory")
 }
 
+fn world(topology: &str, seed: u64) -> World<dyn Network> {
+    let file = format!("../netns-scripts/topologies/{topology}.toml");
+    let text = fs::read_to_string(&file).expect("the description");
+    let network = CATALOGUE.read(&file, &text).expect("a network");
+    let wires = vec![Span::from_ns(25); network.link_count()];
+    let host = network.has_host_times().then(HostUse::default);
+    let world = World::with_hosts(network, seed, &wires, host);
+    let mut world = world.expect("a world");
+    assert!(world.bring_up(Span::from_ms(100)), "links train");
+    world
+}
+
 /// A virtual lab in a thread of the test.
 struct Lab {
     directory: tempfile::TempDir,
@@ -35,23 +47,20 @@ struct Lab {
 }
 
 impl Lab {
-    fn of(topology: &str, seed: u64) -> Self {
-        let file = format!("../netns-scripts/topologies/{topology}.toml");
-        let text = fs::read_to_string(&file).expect("the description");
-        let network = CATALOGUE.read(&file, &text).expect("a network");
-        let wires = vec![Span::from_ns(25); network.link_count()];
-        let host = network.has_host_times().then(HostUse::default);
-        let world = World::with_hosts(network, seed, &wires, host);
-        let mut world = world.expect("a world");
-        assert!(world.bring_up(Span::from_ms(100)), "links train");
+    fn of(topology: &'static str, seed: u64) -> Self {
         let directory = private_directory();
         let at = LabDir::below(directory.path(), "lab").expect("a name");
         let stop = Stop::new().expect("a descriptor");
-        let mut lab = VirtualLab::new(&at, world, stop.clone()).expect("a lab");
+        let stops = stop.clone();
+        let (sender, is_up) = std::sync::mpsc::channel();
         let thread = thread::spawn(move || {
+            let world = world(topology, seed);
+            let mut lab = VirtualLab::new(&at, world, stops).expect("a lab");
+            sender.send(()).expect("the test waits");
             lab.run().expect("the lab runs");
             lab.ended()
         });
+        is_up.recv().expect("the lab comes up");
         Self {
             directory,
             stop,
@@ -60,7 +69,10 @@ impl Lab {
     }
 
     fn door(&self, nic: &str) -> PathBuf {
-        self.directory.path().join("lab").join(format!("{nic}.door"))
+        self.directory
+            .path()
+            .join("lab")
+            .join(format!("{nic}.door"))
     }
 
     fn end(self) -> Ended {
@@ -162,7 +174,9 @@ fn run(seed: u64, host: u64) -> (Vec<String>, Ended) {
         thread::spawn(move || program(nic, to, seed, host))
     });
     let programs: Vec<_> = programs.collect();
-    let logs = programs.into_iter().map(|program| program.join().expect("no panic"));
+    let logs = programs
+        .into_iter()
+        .map(|program| program.join().expect("no panic"));
     (logs.collect(), lab.end())
 }
 
@@ -187,7 +201,8 @@ fn a_program_that_leaves_or_computes_does_not_stop_the_others_longer() {
     let has_slept = Arc::new(AtomicBool::new(false));
     let flag = has_slept.clone();
     let sleeper = thread::spawn(move || {
-        one.sleep_virtually(Duration::from_micros(5)).expect("a NIC");
+        one.sleep_virtually(Duration::from_micros(5))
+            .expect("a NIC");
         flag.store(true, Ordering::SeqCst);
         one.virtual_time()
     });
@@ -197,5 +212,42 @@ fn a_program_that_leaves_or_computes_does_not_stop_the_others_longer() {
     drop(other);
     let end = sleeper.join().expect("no panic").expect("a virtual lab");
     assert_eq!(end, begin + Duration::from_micros(5));
+    lab.end();
+}
+
+#[test]
+fn one_thread_may_use_two_nics() {
+    let lab = Lab::of("aries-pair", 1);
+    let mut nics = ["nic0", "nic1"].map(|nic| attach(&lab.door(nic), 7));
+    let part = Local {
+        offset: 0,
+        bytes: 64,
+    };
+    let handles = [0, 1].map(|n: usize| {
+        nics[n].register(1, part, Access::ALL).expect("room");
+        end_of(&mut nics[n], 1) as u16
+    });
+    for round in 2..20 {
+        let (from, to) = ((round % 2) as usize, (1 - round % 2) as usize);
+        let at = Remote {
+            processor: nics[to].processor(),
+            handle: handles[to],
+            offset: 0,
+        };
+        nics[from]
+            .put(round, at, &round.to_le_bytes(), true)
+            .expect("room");
+        // The target polls a word of its memory; the arrival ends its pause.
+        let before = nics[to].virtual_time();
+        while nics[to].word(0).expect("inside").load(Ordering::Acquire) != round {
+            nics[to].pause(Duration::from_millis(1)).expect("a NIC");
+        }
+        let took = nics[to]
+            .virtual_time()
+            .zip(before)
+            .map(|(now, then)| now - then);
+        assert!(took < Some(Duration::from_micros(2)), "{took:?}");
+        end_of(&mut nics[from], round);
+    }
     lab.end();
 }

@@ -31,8 +31,8 @@ mod top;
 mod topology;
 mod trace;
 mod via;
-mod virtual_lab;
 mod view;
+mod virtual_lab;
 mod wait;
 
 pub use lab::own_scripts as scripts;
