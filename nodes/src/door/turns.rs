@@ -86,10 +86,14 @@ impl TurnKeeper {
         self.next(now);
     }
 
-    fn next(&mut self, now: Time) {
-        self.turn += 1;
+    fn forget_news(&mut self) {
         self.has_news = false;
         self.written.store(false, Ordering::Relaxed);
+    }
+
+    fn next(&mut self, now: Time) {
+        self.turn += 1;
+        self.forget_news();
         let at = |word| self.mapping.word(word);
         at(VIRTUAL_NOW_AT).store(now.as_ns(), Ordering::Relaxed);
         // Release: the program that sees the turn sees its time.
@@ -193,6 +197,14 @@ impl Door {
             turns.has_news
                 || is_written && matches!(turns.state(), State::Waits(WaitKind::Arrival, _))
         })
+    }
+
+    /// Forgets what has arrived for a program whose thread has a turn by another NIC.
+    pub fn forget_news(&mut self, slot: usize) {
+        let client = self.clients[slot].as_mut();
+        if let Some(turns) = client.and_then(|client| client.turns.as_mut()) {
+            turns.forget_news();
+        }
     }
 
     /// Begins the next turn of a program.

@@ -290,7 +290,7 @@ impl VirtualLab {
                 if let Some(rest) = &mut self.rest {
                     rest.settles = None;
                 }
-                self.begin(&programs);
+                self.begin(&seats, &programs);
                 Some(LOOK)
             }
             Step::Advance(until) => {
@@ -367,13 +367,23 @@ impl VirtualLab {
     }
 
     /// Begins turns of programs.
-    fn begin(&mut self, programs: &[(usize, usize)]) {
+    fn begin(&mut self, seats: &[Seat], programs: &[(usize, usize)]) {
         let now = self.world.fabric.now();
         tracing::trace!(now_ps = now.as_ps(), ?programs, "turns begin");
         for &(nic, slot) in programs {
             if let Some(door) = &mut self.nodes[nic].door {
                 self.counters.turns += 1;
                 door.begin_turn(slot, now);
+            }
+        }
+        // The thread looks at all of its NICs.
+        let begin = |seat: &Seat| programs.contains(&(seat.nic, seat.program.slot));
+        for seat in seats.iter().filter(|seat| !begin(seat)) {
+            let of_thread = |other: &Seat| begin(other) && other.is_of_thread(seat);
+            if seats.iter().any(of_thread)
+                && let Some(door) = &mut self.nodes[seat.nic].door
+            {
+                door.forget_news(seat.program.slot);
             }
         }
         self.check_rest_next();
@@ -493,7 +503,7 @@ impl VirtualLab {
         if now >= rest.polls {
             rest.polls = now + LOOK;
             self.counters.free_polls += polls.len() as u64;
-            self.begin(&polls);
+            self.begin(seats, &polls);
         }
         Some(LOOK)
     }

@@ -41,7 +41,7 @@ impl Seat {
     }
 
     /// Whether one thread uses both NICs.
-    fn is_of_thread(&self, other: &Self) -> bool {
+    pub(super) fn is_of_thread(&self, other: &Self) -> bool {
         let (own, other) = (&self.program, &other.program);
         own.process != 0 && (own.process, own.thread) == (other.process, other.thread)
     }

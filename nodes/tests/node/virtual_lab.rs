@@ -160,6 +160,9 @@ fn program(mut nic: Nic, to: u16, seed: u64, mut host: Scheduling) -> String {
         let word = end_of(&mut nic, name);
         writeln!(log, "{name} {word} {:?}", nic.virtual_time()).expect("memory");
     }
+    // The other program still needs this one's memory.
+    nic.sleep_virtually(Duration::from_millis(5))
+        .expect("a NIC");
     log
 }
 
@@ -237,6 +240,7 @@ fn one_thread_may_use_two_nics() {
         nics[from]
             .put(round, at, &round.to_le_bytes(), true)
             .expect("room");
+        nics[from].flush();
         // The target polls a word of its memory; the arrival ends its pause.
         let before = nics[to].virtual_time();
         while nics[to].word(0).expect("inside").load(Ordering::Acquire) != round {
