@@ -262,6 +262,7 @@ with_netem() {
 
 phw_check_lab "$lab"
 phw_open_lab "$lab"
+[[ $PHW_LAB_MODE != virtual ]] || phw_die "lab '$lab' is virtual: its links cannot be impaired yet"
 [[ $PHW_LAB_MODE == netns ]] || phw_die "lab '$lab' runs over loopback ports, which cannot be impaired"
 phw_need_root
 phw_need ip:iproute2 tc:iproute2 nsenter:util-linux ethtool:ethtool

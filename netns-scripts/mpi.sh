@@ -87,6 +87,14 @@ mkdir -p -- "$dir/fabric"
 ln -sfT -- "$provider" "$dir/fabric/libphitwire-fi.so"
 export FI_PROVIDER_PATH=$dir/fabric FI_PROVIDER=phitwire PHITWIRE_LAB=$lab PHITWIRE_RUN_DIR
 PHITWIRE_RUN_DIR=$(phw_run_dir)
+if [[ -z $job && $PHW_LAB_MODE == virtual ]]; then
+    # The number of the call: messages contain it, so it must not differ between runs.
+    exec {jobs}>>"$dir/.jobs"
+    flock "$jobs"
+    echo >&"$jobs"
+    job=$(wc -l <"$dir/.jobs")
+    exec {jobs}>&-
+fi
 export PHITWIRE_JOB=${job:-$(od -An -N6 -tu8 /dev/urandom | tr -d ' ')}
 [[ -z $door ]] || export PHITWIRE_DOOR=$dir/$door.door
 : "${ranks:=${#doors[@]}}"
@@ -101,6 +109,8 @@ case $with in
         # Set by the environment, so that --launcher can override it.
         export OMPI_MCA_osc=${OMPI_MCA_osc:-^ucx}
         pass=()
+        # MPI_Wtime then shows virtual time.
+        [[ $PHW_LAB_MODE != virtual ]] || pass+=(-x "LD_PRELOAD=$provider")
         for name in FI_PROVIDER_PATH FI_PROVIDER PHITWIRE_LAB PHITWIRE_RUN_DIR PHITWIRE_JOB ${door:+PHITWIRE_DOOR} ${PHITWIRE_PATIENCE:+PHITWIRE_PATIENCE} ${PHITWIRE_REACH:+PHITWIRE_REACH}; do
             pass+=(-x "$name")
         done
@@ -118,5 +128,6 @@ case $with in
             "${pass[@]}" "${apart[@]}" "${more[@]}" "$@" ;;
     mpich)
         export MPIR_CVAR_CH4_NETMOD=ofi MPIR_CVAR_NOLOCAL=1
+        [[ $PHW_LAB_MODE != virtual ]] || more=(-genv LD_PRELOAD "$provider" "${more[@]}")
         exec "$launcher" -launcher fork -n "$ranks" "${more[@]}" "$@" ;;
 esac

@@ -22,6 +22,7 @@ action=$1 node=$2
 
 phw_check_lab "$lab"
 phw_open_lab "$lab"
+[[ $PHW_LAB_MODE != virtual ]] || phw_die "lab '$lab' is virtual: one process hosts all nodes, and none can be started or stopped alone"
 phw_plan_nodes "$lab" | grep -qxF -- "$node" || phw_die "lab '$lab' has no node '$node'"
 
 end_node() {

@@ -25,6 +25,10 @@
 #   --ip-mtu N            MTU for --ip (65520)
 #   --loopback            no namespaces: UDP ports on 127.0.0.1, where neither root nor user namespaces are
 #                         available; links cannot be impaired
+#   --virtual             no namespaces, and one process for all nodes, in virtual time: time stands still while programs
+#                         at the doors compute (docs/guide/src/virtual-labs.md); needs no root
+#   --seed N              --virtual: seed of everything random (1)
+#   --links encoded       --virtual: links carry frames (the only kind so far)
 #   --timeout S           how long to wait for the links to come up (30)
 #   --keep                on failure, leave the lab as it is instead of taking it down
 #
@@ -34,6 +38,7 @@
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
 lab=$(phw_default_lab) topology='' link=udp mtu=1500 io=auto spin=auto stay=auto mode=netns timeout=30 keep=0 clock='' grain='' cut_through=''
+seed='' links_kind=''
 ip=0 subnet=10.77.0.0/16 ip_mtu=65520
 
 parse() {
@@ -52,6 +57,11 @@ parse() {
                 case $1 in --subnet) subnet=$2 ;; *) ip_mtu=$2 ;; esac
                 shift ;;
             --loopback) mode=loopback ;;
+            --virtual) mode=virtual ;;
+            --seed|--links)
+                (( $# > 1 )) || phw_bad_call "$1 needs a value"
+                case $1 in --seed) seed=$2 ;; *) links_kind=$2 ;; esac
+                shift ;;
             --keep) keep=1 ;;
             -h|--help) phw_usage; exit 0 ;;
             -*) phw_bad_call "unknown option $1 (--help lists them)" ;;
@@ -63,7 +73,16 @@ parse() {
     [[ -n $topology ]] || phw_bad_call "specify a topology ($(cd "$PHW_SCRIPTS/topologies" 2>/dev/null && echo *.toml))"
     phw_check_lab "$lab"
     [[ $link == udp || $link == ethernet ]] || phw_bad_call "--link must be udp or ethernet, not '$link'"
-    [[ $mode == netns || $link == udp ]] || phw_bad_call "--loopback supports UDP links only"
+    if [[ $mode == virtual ]]; then
+        [[ $links_kind != direct ]] || phw_bad_call "--links direct: programs need encoded links so far; omit the option"
+        [[ $links_kind =~ ^(|encoded)$ ]] || phw_bad_call "--links must be encoded, not '$links_kind'"
+        [[ $seed =~ ^(|0|[1-9][0-9]{0,18})$ ]] || phw_bad_call "--seed must be a number, not '$seed'"
+        [[ $link$mtu$io$spin$stay$clock$grain$cut_through$ip == udp1500autoautoauto0 ]] \
+            || phw_bad_call "--virtual has no wires of the machine: it excludes the options of links, processes and --ip"
+    else
+        [[ -z $seed$links_kind ]] || phw_bad_call "--seed and --links need --virtual"
+    fi
+    [[ $mode != loopback || $link == udp ]] || phw_bad_call "--loopback supports UDP links only"
     (( ! ip )) || [[ $mode == netns ]] || phw_bad_call "--ip needs namespaces, so it excludes --loopback"
     [[ $subnet =~ ^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$ ]] || phw_bad_call "--subnet must be a network such as 10.77.0.0/16, not '$subnet'"
     [[ $ip_mtu =~ ^[1-9][0-9]{2,4}$ && $ip_mtu -ge 576 && $ip_mtu -le 65520 ]] || phw_bad_call "--ip-mtu must be 576 to 65520, not '$ip_mtu'"
@@ -161,7 +180,13 @@ describe() {
     # Where none polls, a process on its neighbour's core gets its frame sooner than on a core that must wake up first.
     [[ $stay != auto ]] || { stay=off; (( 10#$spin > 0 || count <= 2 * $(nproc) )) || stay=on; }
     local run
-    if [[ $mode == loopback ]]; then
+    if [[ $mode == virtual ]]; then
+        run="--seed ${seed:-1}" link=virtual
+        phw_write_env "$lab" MODE "$mode" LINK "$link" MTU "$mtu" TOPOLOGY "$topology" RUN_ARGUMENTS "$run" \
+            BIN_DIR "$PHITWIRE_BIN_DIR"
+        phw_open_lab "$lab"
+        return
+    elif [[ $mode == loopback ]]; then
         run="--loopback $(free_ports "$(( 2 * $(wc -l <<<"$links") ))")"
     else
         run="--link $link --mtu $mtu"
@@ -269,6 +294,16 @@ end_commands() {
         "$2" "$1" "$1" "$3" "$4" "$1"
 }
 
+# Starts the process that hosts all nodes. It removes the lab's directory when it ends.
+start_virtual() {
+    local started
+    # shellcheck disable=SC2086  # a list
+    setsid "$PHITWIRE_BIN_DIR/phitwire" virtual "$dir/topology.toml" --lab "$lab" --remove $PHW_LAB_RUN_ARGUMENTS \
+        </dev/null >>"$dir/virtual.log" 2>&1 &
+    started=$(phw_start_time $!) || started=0
+    phw_write "$dir/virtual.process" "$! $started"$'\n'
+}
+
 exec_with_us() { exec setpriv --pdeathsig KILL -- "$@"; }
 
 # Waits in the background, so that a signal to this script is handled at once, and so is the end of a process, whose
@@ -280,7 +315,7 @@ wait_for_links() {
     waiter=$!
     while kill -0 "$waiter" 2>/dev/null; do
         # shellcheck disable=SC2086  # a list
-        phw_ended "$lab" $nodes
+        phw_ended "$lab" $processes
         # The cause that ended one process is likely to end more: report them together.
         (( ${#PHW_ENDED[@]} == 0 || ${#PHW_ENDED[@]} > ended )) || kill "$waiter" 2>/dev/null || true
         ended=${#PHW_ENDED[@]}
@@ -290,7 +325,7 @@ wait_for_links() {
     waiter=''
     (( status == 0 )) && return 0
     # shellcheck disable=SC2086  # a list
-    phw_ended "$lab" $nodes
+    phw_ended "$lab" $processes
     if (( ${#PHW_ENDED[@]} )); then
         phw_last_words "$lab" "${PHW_ENDED[@]}"
         phw_note "lab '$lab' did not come up"
@@ -312,7 +347,7 @@ main() {
     phw_binaries
     umask 077
     dir=$(phw_lab_dir "$lab") half=$(phw_run_dir)/.new-$lab.$$ self="$$ $(phw_start_time $$)"
-    waiter='' nodes='' links='' made=0
+    waiter='' nodes='' links='' processes='' made=0
     claim
     describe
     if [[ $mode == netns ]]; then
@@ -322,9 +357,15 @@ main() {
     fi
     # New wires carry nothing from an earlier lab of this name; loopback ports might.
     # shellcheck disable=SC2034  # read by phw_start_nodes
-    [[ $mode == loopback ]] || PHW_FIRST=--first
-    # shellcheck disable=SC2086  # a list
-    phw_start_nodes "$lab" $nodes
+    [[ $mode != netns ]] || PHW_FIRST=--first
+    if [[ $mode == virtual ]]; then
+        processes=virtual
+        start_virtual
+    else
+        processes=$nodes
+        # shellcheck disable=SC2086  # a list
+        phw_start_nodes "$lab" $nodes
+    fi
     wait_for_links
     (( ! ip )) || address_tuns
     phw_note "lab '$lab' is up: $(wc -w <<<"$nodes") nodes, $(wc -l <<<"$links") links over $link"

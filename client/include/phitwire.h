@@ -474,6 +474,27 @@ int phw_write(struct PhwNic *nic, uint64_t offset, const uint8_t *data, uintptr_
 uint64_t *phw_word(struct PhwNic *nic, uint64_t offset);
 
 /**
+ * The virtual time in nanoseconds since the start of the lab; PHW_NOTHING if the lab is not
+ * virtual.
+ *
+ * # Safety
+ * `ns` has room for a word.
+ */
+int phw_time(struct PhwNic *nic, uint64_t *ns);
+
+/**
+ * In a virtual lab, waits until something arrives, a put into the program's memory included, or
+ * for `most_ns` nanoseconds of virtual time: for programs that poll a word. Otherwise returns at
+ * once.
+ */
+int phw_pause(struct PhwNic *nic, uint64_t most_ns);
+
+/**
+ * In a virtual lab, waits for `ns` nanoseconds of virtual time. Otherwise returns at once.
+ */
+int phw_sleep(struct PhwNic *nic, uint64_t ns);
+
+/**
  * Writes 1 to 64 bytes to `to`. With `event`, the target program gets PHW_KIND_LANDED.
  *
  * # Safety

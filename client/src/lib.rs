@@ -41,8 +41,10 @@ pub mod mapping;
 pub mod nic;
 pub mod patience;
 pub mod ring;
+mod turns;
 
 pub use attach::{AttachError, Options};
 pub use mapping::{Mapping, OutOfRange};
 pub use nic::{Error, Nic};
 pub use phitwire_framing::door;
+pub use turns::{VirtualClock, pause_after};

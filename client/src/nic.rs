@@ -1,5 +1,7 @@
 //! A NIC as seen by an attached program.
 
+mod virtual_time;
+
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -10,6 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll, ppoll};
 use nix::sched::sched_yield;
 use nix::sys::time::TimeSpec;
 use phitwire_framing::door::hello::{Operations, Welcome};
+use phitwire_framing::door::segment::WaitKind;
 use phitwire_framing::door::{
     Access, AtomicOp, CollectiveRequest, Command, Completion, EntryError, Local, Remote, Request,
     Width,
@@ -17,6 +20,7 @@ use phitwire_framing::door::{
 
 use crate::descriptors::Event;
 use crate::ring::{Broken, ClientEnd, PostError};
+use crate::turns::Turns;
 use crate::{Mapping, OutOfRange};
 
 /// Number of polls without a pause before a wait yields the processor, and number of yields before
@@ -76,6 +80,8 @@ pub struct Nic {
     wakes_nic: Event,
     wakes_us: Event,
     empty_polls: u32,
+    /// The program's turns, in a virtual lab.
+    turns: Option<Turns>,
 }
 
 impl Nic {
@@ -85,7 +91,9 @@ impl Nic {
         socket: OwnedFd,
         [wakes_nic, wakes_us]: [Event; 2],
     ) -> Self {
+        let is_virtual = welcome.is_virtual;
         Self {
+            turns: is_virtual.then(|| Turns::new(end.mapping().clone())),
             end,
             welcome,
             socket,
@@ -302,9 +310,31 @@ impl Nic {
 
     /// The oldest completion, if any.
     ///
+    /// In a virtual lab, a poll without result after another one waits until something arrives, or
+    /// for a short virtual time: [`pause_after`](crate::pause_after).
+    ///
     /// # Errors
     /// [`Error::Broken`]; [`Error::Gone`], noticed only after thousands of empty polls.
     pub fn poll(&mut self) -> Result<Option<Completion>, Error> {
+        let found = self.poll_at_once()?;
+        if let Some(turns) = &mut self.turns {
+            turns.polled(found.is_some());
+            if found.is_none()
+                && let Some(pause) = turns.pause()
+            {
+                self.pause_polling(pause)?;
+                return self.poll_at_once();
+            }
+        }
+        Ok(found)
+    }
+
+    /// Like [`poll`](Self::poll), but takes no time in a virtual lab either. A program that polls
+    /// so must [`pause_polling`](Self::pause_polling) if it finds nothing, or time stands still.
+    ///
+    /// # Errors
+    /// As for [`poll`](Self::poll).
+    pub fn poll_at_once(&mut self) -> Result<Option<Completion>, Error> {
         let found = self.end.poll()?;
         if found.is_none() || self.end.unpublished() >= GIVE_BACK_EVERY {
             self.flush();
@@ -337,6 +367,9 @@ impl Nic {
     /// # Errors
     /// [`Error::Gone`] if the NIC ends, [`Error::Broken`], [`Error::Wait`].
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, Error> {
+        if self.is_virtual() {
+            return self.wait_in_virtual_time(timeout);
+        }
         for round in 0..SPINS + YIELDS {
             if let Some(completion) = self.poll()? {
                 return Ok(Some(completion));
@@ -379,15 +412,25 @@ impl Nic {
     /// For programs with their own event loop: requests a wake. If this returns `true`, the program
     /// may sleep until [`fd`](Self::fd) or [`socket`](Self::socket) is readable; otherwise there is
     /// something to [`poll`](Self::poll). In both cases call [`disarm`](Self::disarm) afterwards.
+    ///
+    /// In a virtual lab, time then passes until the program disarms.
     pub fn arm(&mut self) -> bool {
         self.flush();
         self.end.sleeps(true);
-        !self.end.has_completions() && !self.end.has_more_room()
+        let is_quiet = !self.end.has_completions() && !self.end.has_more_room();
+        if is_quiet && let Some(turns) = &self.turns {
+            turns.end(WaitKind::Completion, Duration::MAX);
+            self.wakes_nic.wake();
+        }
+        is_quiet
     }
 
     /// Ends the request of [`arm`](Self::arm): the program is awake.
     pub fn disarm(&mut self) {
         self.end.sleeps(false);
+        if let Some(turns) = &mut self.turns {
+            turns.resume();
+        }
         self.wakes_us.clear();
     }
 

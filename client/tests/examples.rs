@@ -7,6 +7,8 @@ mod fake;
 mod counter;
 #[path = "../examples/halo.rs"]
 mod halo;
+#[path = "../examples/ping_pong.rs"]
+mod ping_pong;
 #[path = "../examples/put_get.rs"]
 mod put_get;
 #[path = "../examples/ring.rs"]
@@ -39,6 +41,7 @@ example!(counter);
 example!(ring);
 example!(halo);
 example!(stores);
+example!(ping_pong);
 
 /// Programs exchange words three times, for every order in which the NIC takes their commands: none
 /// may wait forever for another that is ahead.

@@ -250,6 +250,7 @@ fn welcome(data_bytes: u64) -> [u8; HELLO_BYTES] {
         processor: 0,
         longest_put: 64,
         operations: Operations::ALL,
+        is_virtual: false,
         data_bytes,
     }
     .emit(&mut message);

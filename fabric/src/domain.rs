@@ -181,6 +181,18 @@ impl State {
         moved
     }
 
+    /// The virtual time, if the endpoints are in a virtual lab.
+    pub fn virtual_time(&self) -> Option<Duration> {
+        self.endpoints.iter().next()?.nic().virtual_time()
+    }
+
+    /// In a virtual lab, waits until a NIC of the domain has a completion, for `most` at most.
+    pub fn pause(&mut self, most: Duration) {
+        if let Some(driver) = self.endpoints.iter_mut().next() {
+            driver.pause(most);
+        }
+    }
+
     /// Makes progress until nothing moves, or `MOST_TURNS` rounds are over. Returns whether there
     /// may be more.
     fn progress_all(&mut self) -> bool {

@@ -2,13 +2,12 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use phitwire_client::door::{Access, Completion, Local, Status};
-use phitwire_client::patience::Patience;
-use phitwire_client::{AttachError, Error, Mapping, Nic, Options};
+use phitwire_client::{AttachError, Error, Mapping, Nic, Options, VirtualClock};
 
 use crate::attach_target::{self, AttachTarget};
 use crate::engine::core::Segment;
@@ -17,6 +16,7 @@ use crate::engine::reach::{LINE, Reach};
 use crate::engine::shared::{Open, Shared};
 use crate::engine::slots::{SEGMENT, STAGES, STAGES_AT};
 use crate::engine::wire::{Address, PART};
+use crate::limit::{Elapsed, Limit};
 use crate::memory::Bytes;
 use crate::wait::sleep;
 
@@ -42,7 +42,7 @@ pub struct Driver {
     /// The endpoint. After calls to it, [`Self::issue`] hands its commands to the NIC.
     pub endpoint: Endpoint,
     nic: Nic,
-    began: Instant,
+    elapsed: Elapsed,
     turns: u32,
     /// Time limit for registrations.
     patience: Duration,
@@ -67,6 +67,14 @@ impl Drop for Counted {
     fn drop(&mut self) {
         ATTACHED.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// The clock of the virtual lab to which this program attached first.
+static CLOCK: OnceLock<VirtualClock> = OnceLock::new();
+
+/// The virtual time of the program's lab; `None` if it has attached to none.
+pub fn virtual_clock() -> Option<Duration> {
+    CLOCK.get().map(VirtualClock::now)
 }
 
 /// Number of endpoints of this program.
@@ -151,17 +159,20 @@ impl Driver {
         let address = Address {
             processor: nic.processor(),
             member: nic.member(),
-            incarnation: incarnation(handle),
+            incarnation: incarnation(&nic, handle),
         };
         let segment = Box::new(SharedMemory(nic.mapping().clone()));
         let mut driver = Self {
             endpoint: Endpoint::new(address, target.receives, segment, reaches_own),
+            elapsed: Elapsed::new(&nic),
             nic,
-            began: Instant::now(),
             turns: 0,
             patience,
             _counted: Counted::new(),
         };
+        if let Some(clock) = driver.nic.virtual_clock() {
+            CLOCK.get_or_init(|| clock);
+        }
         driver.issue(&mut Shared::default());
         Ok(driver)
     }
@@ -188,7 +199,7 @@ impl Driver {
     pub fn progress(&mut self, shared: &mut Shared) -> bool {
         let (mut moved, mut is_all) = (false, false);
         for _ in 0..TURN {
-            match self.nic.poll() {
+            match self.nic.poll_at_once() {
                 Ok(Some(completion)) => self.endpoint.handle_completion(shared, &completion),
                 Ok(None) => {
                     is_all = true;
@@ -206,8 +217,10 @@ impl Driver {
             eprintln!("{}", of_another_job(peer));
         }
         self.turns = self.turns.wrapping_add(1);
-        if is_all && self.turns.is_multiple_of(CLOCK_EVERY) {
-            self.endpoint.handle_timeout(shared, self.began.elapsed());
+        // Virtual time costs nothing to read, and the number of calls depends on the host.
+        if is_all && (self.turns.is_multiple_of(CLOCK_EVERY) || self.nic.is_virtual()) {
+            let elapsed = self.elapsed.get(&self.nic);
+            self.endpoint.handle_timeout(shared, elapsed);
         }
         self.issue(shared);
         moved
@@ -239,9 +252,22 @@ impl Driver {
         self.turns = CLOCK_EVERY - 1;
     }
 
+    /// In a virtual lab, waits for a completion at any of this thread's NICs, for `most` at most.
+    /// The next progress reports errors.
+    pub fn pause(&mut self, most: Duration) {
+        let _ = self.nic.pause_polling(most);
+    }
+
     /// Makes progress, or sleeps for a while. Returns how long it may have slept.
     fn turn(&mut self, shared: &mut Shared) -> Duration {
-        if self.progress(shared) || !self.nic.arm() {
+        if self.progress(shared) {
+            return Duration::ZERO;
+        }
+        if self.nic.is_virtual() {
+            self.pause(NAP);
+            return Duration::ZERO;
+        }
+        if !self.nic.arm() {
             return Duration::ZERO;
         }
         sleep([self.nic.fd(), self.nic.socket()], NAP);
@@ -252,15 +278,16 @@ impl Driver {
     /// Waits a few seconds at most until messages in flight have arrived, except those to programs
     /// that have ended.
     pub fn drain(&mut self, shared: &mut Shared) {
-        let mut asks_at = Instant::now() + ASK_AT_CLOSE;
-        let (mut patience, mut asleep) = (Patience::new(DRAIN), Duration::ZERO);
+        let mut asks_at = self.elapsed.get(&self.nic) + ASK_AT_CLOSE;
+        let (mut limit, mut asleep) = (Limit::new(DRAIN, &self.nic), Duration::ZERO);
         while !self.endpoint.is_gone()
-            && patience.left(asleep).is_some()
+            && !limit.has_passed(&self.nic, asleep)
             && !self.endpoint.is_drained()
         {
             asleep = self.turn(shared);
-            if Instant::now() >= asks_at {
-                asks_at = Instant::now() + ASK_AT_CLOSE;
+            let elapsed = self.elapsed.get(&self.nic);
+            if elapsed >= asks_at {
+                asks_at = elapsed + ASK_AT_CLOSE;
                 self.endpoint.probe_unreached();
                 self.issue(shared);
             }
@@ -271,19 +298,22 @@ impl Driver {
     /// programs hold them all, waits for one, but not longer than `most`. If the NIC does not
     /// answer in that time, the result is still true.
     pub fn can_receive(&mut self, shared: &mut Shared, most: Duration) -> bool {
-        let (mut patience, mut asleep) = (Patience::new(most), Duration::ZERO);
+        let (mut limit, mut asleep) = (Limit::new(most, &self.nic), Duration::ZERO);
         let mut is_refused = false;
         self.endpoint.begin_check();
         self.issue(shared);
         while !self.endpoint.is_gone() && self.endpoint.has_receives() != Some(true) {
             if self.endpoint.has_receives() == Some(false) {
                 is_refused = true;
-                sleep([self.nic.socket()], NAP);
+                match self.nic.is_virtual() {
+                    true => self.pause(NAP),
+                    false => sleep([self.nic.socket()], NAP),
+                }
                 asleep += NAP;
                 self.endpoint.begin_check();
                 self.issue(shared);
             }
-            if patience.left(asleep).is_none() {
+            if limit.has_passed(&self.nic, asleep) {
                 return !is_refused;
             }
             asleep = self.turn(shared);
@@ -317,10 +347,10 @@ impl Driver {
     pub fn end_transfers(&mut self, shared: &mut Shared, key: u64) {
         self.endpoint.region_closed(shared, key);
         self.issue(shared);
-        let (mut patience, mut asleep) = (Patience::new(self.patience), Duration::ZERO);
+        let (mut limit, mut asleep) = (Limit::new(self.patience, &self.nic), Duration::ZERO);
         while self.endpoint.is_using(key)
             && !self.endpoint.is_gone()
-            && patience.left(asleep).is_some()
+            && !limit.has_passed(&self.nic, asleep)
         {
             asleep = self.turn(shared);
         }
@@ -334,11 +364,11 @@ impl Driver {
     }
 
     fn wait_for_registration(&mut self, shared: &mut Shared) -> Option<(Status, u64)> {
-        let (mut patience, mut asleep) = (Patience::new(self.patience), Duration::ZERO);
+        let (mut limit, mut asleep) = (Limit::new(self.patience, &self.nic), Duration::ZERO);
         self.issue(shared);
         while self.endpoint.ended_registration().is_none()
             && !self.endpoint.is_gone()
-            && patience.left(asleep).is_some()
+            && !limit.has_passed(&self.nic, asleep)
         {
             asleep = self.turn(shared);
         }
@@ -400,8 +430,12 @@ fn reaches_own(nic: &mut Nic, patience: Duration) -> bool {
     nic.deregister(0, handle).is_ok() && matches!(nic.wait(Some(patience)), Ok(Some(_)))
 }
 
-/// A number that differs from that of the next program at this address.
-fn incarnation(handle: u16) -> u32 {
+/// A number that differs from that of the next program at this address. In a virtual lab it depends
+/// on nothing else, since messages contain it.
+fn incarnation(nic: &Nic, handle: u16) -> u32 {
+    if let Some(attachment) = nic.attachment() {
+        return (attachment as u32) << 16 | u32::from(handle);
+    }
     let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let nanos = time.map_or(0, |time| time.as_nanos() as u64);
     let mixed = (nanos ^ u64::from(std::process::id()) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -11,6 +11,7 @@
 //! | `domain` | endpoints and their shared state, behind one lock; sleeping callers |
 //! | `driver` | runs an endpoint with its NIC and the clock |
 //! | `wait` | the descriptors on which callers sleep |
+//! | `limit` | time limits, in virtual labs of virtual time |
 //! | `progress` | the thread of domains with automatic progress |
 //! | `event_queue` | events of the program; no I/O |
 //! | `engine` | operations: messages between endpoints, matching, transfers; no I/O |
@@ -37,6 +38,7 @@ mod event_queue;
 #[path = "../../client/tests/fake/mod.rs"]
 mod fake;
 mod flags;
+mod limit;
 mod memory;
 mod progress;
 mod wait;

@@ -17,6 +17,8 @@
 //!   traffic runs;
 //! - [`door`] lets local programs use a NIC through shared memory, and [`ip`] carries IP datagrams
 //!   from and to a TUN device;
+//! - [`virtual_lab`] hosts all nodes of a network in one process and in virtual time, for programs at
+//!   their doors;
 //! - [`run_dir`] defines where labs keep their sockets;
 //! - [`throttle`] limits the lines of the log, [`output`] writes to readers that may disappear, and
 //!   [`nearest`] suggests names similar to a mistyped one.
@@ -45,4 +47,5 @@ pub mod process;
 pub mod run_dir;
 pub mod stop;
 mod throttle;
+pub mod virtual_lab;
 pub mod wires;

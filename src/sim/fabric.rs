@@ -258,8 +258,7 @@ impl<N: Node> Fabric<N> {
         answer
     }
 
-    /// Gives `act` access to a node between its runs. The node runs now only if `act` returns true:
-    /// a look without effect leaves the events as they are.
+    /// Gives `act` access to a node between its runs; the node runs now only if `act` returns true.
     ///
     /// # Panics
     /// If there is no such node.
@@ -458,9 +457,9 @@ impl<N: Node> Fabric<N> {
         let mut concerned = core::mem::take(&mut self.concerned);
         concerned.sort_unstable();
         concerned.dedup();
-        for &index in &concerned {
-            self.run_node(NodeId(index));
-        }
+        concerned
+            .iter()
+            .for_each(|&index| self.run_node(NodeId(index)));
         core::mem::swap(&mut self.ran, &mut concerned);
         concerned.clear();
         self.concerned = concerned;
@@ -468,7 +467,7 @@ impl<N: Node> Fabric<N> {
     }
 
     /// The nodes that the last [`step`](Self::step) ran, in ascending order.
-    pub(crate) fn ran(&self) -> impl Iterator<Item = NodeId> {
+    pub fn ran(&self) -> impl Iterator<Item = NodeId> {
         self.ran.iter().copied().map(NodeId)
     }
 

@@ -237,6 +237,46 @@ pub unsafe extern "C" fn phw_word(nic: *mut PhwNic, offset: u64) -> *mut u64 {
     word
 }
 
+/// The virtual time in nanoseconds since the start of the lab; PHW_NOTHING if the lab is not
+/// virtual.
+///
+/// # Safety
+/// `ns` has room for a word.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn phw_time(nic: *mut PhwNic, ns: *mut u64) -> c_int {
+    if ns.is_null() {
+        return PHW_ARGUMENT;
+    }
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        with(nic, |nic| {
+            let Some(time) = nic.virtual_time() else {
+                return Ok(PHW_NOTHING);
+            };
+            ns.write(time.as_nanos() as u64);
+            Ok(PHW_OK)
+        })
+    }
+}
+
+/// In a virtual lab, waits until something arrives, a put into the program's memory included, or
+/// for `most_ns` nanoseconds of virtual time: for programs that poll a word. Otherwise returns at
+/// once.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
+pub unsafe extern "C" fn phw_pause(nic: *mut PhwNic, most_ns: u64) -> c_int {
+    // SAFETY: guaranteed by the caller.
+    unsafe { ask(nic, |nic| nic.pause(Duration::from_nanos(most_ns))) }
+}
+
+/// In a virtual lab, waits for `ns` nanoseconds of virtual time. Otherwise returns at once.
+#[unsafe(no_mangle)]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
+pub unsafe extern "C" fn phw_sleep(nic: *mut PhwNic, ns: u64) -> c_int {
+    // SAFETY: guaranteed by the caller.
+    unsafe { ask(nic, |nic| nic.sleep_virtually(Duration::from_nanos(ns))) }
+}
+
 /// Writes 1 to 64 bytes to `to`. With `event`, the target program gets PHW_KIND_LANDED.
 ///
 /// # Safety

@@ -306,6 +306,7 @@ impl Nics {
             processor,
             longest_put: 64,
             operations: Operations::ALL,
+            is_virtual: false,
             data_bytes: mapping.data_bytes(),
         };
         let with = [memory.as_fd(), self.event.as_fd(), event.as_fd()];

@@ -29,6 +29,7 @@ mod remote;
 mod tags;
 mod vectors;
 mod waiting;
+mod wall_time;
 
 #[cfg(test)]
 mod tests;

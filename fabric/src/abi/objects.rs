@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
+use phitwire_client::pause_after;
+
 use super::{FI_CLASS_CNTR, FI_CLASS_EP, Fid, Ops, Table};
 use crate::attach_target::AttachTarget;
 use crate::domain::{Awaited, Domain, State};
@@ -343,6 +345,7 @@ pub fn until<T>(
     mut look: impl FnMut(&mut Shared) -> Option<T>,
 ) -> Result<Option<T>, i32> {
     let begin = Instant::now();
+    let mut virtual_begin = None;
     let domain = &wait.part.domain;
     loop {
         let mut state = wait.part.lock()?;
@@ -358,9 +361,17 @@ pub fn until<T>(
             relax(domain, state);
             return Ok(None);
         };
-        let left = most.saturating_sub(begin.elapsed());
+        let elapsed = match state.virtual_time() {
+            None => begin.elapsed(),
+            Some(now) => now.saturating_sub(*virtual_begin.get_or_insert(now)),
+        };
+        let left = most.saturating_sub(elapsed);
         if left.is_zero() {
             return Ok(None);
+        }
+        if virtual_begin.is_some() {
+            relax(domain, state);
+            continue;
         }
         match wait.part.wait_object() {
             Ok(object) if state.idle > SPINS + YIELDS => {
@@ -375,9 +386,20 @@ pub fn until<T>(
     }
 }
 
-/// Leaves the core to others after many calls in a row without progress.
-fn relax(domain: &Domain, state: MutexGuard<'_, State>) {
+/// Leaves the core to others after many calls in a row without progress. In a virtual lab, lets
+/// time pass: a call without progress after another one waits until something arrives, or for a
+/// short time.
+fn relax(domain: &Domain, mut state: MutexGuard<'_, State>) {
     let idle = state.idle;
+    if idle == 0 {
+        return;
+    }
+    if state.virtual_time().is_some() {
+        if let Some(pause) = pause_after(idle) {
+            state.pause(pause);
+        }
+        return;
+    }
     if idle > SPINS + YIELDS {
         domain.nap(state, NAP);
     } else if idle > SPINS {

@@ -1,6 +1,8 @@
 //! Endpoints on NICs without a network: closing, which waits up to five seconds for peers, and
 //! access to the program's memory.
 
+use std::time::Instant;
+
 use super::*;
 use crate::engine::shared::{Entry, Why};
 use crate::engine::slots::{LEAST_RECEIVES, RECEIVES};

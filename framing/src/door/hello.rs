@@ -9,7 +9,8 @@
 //!         16 .. 23 bytes of data           10  11   bytes of its longest put
 //!                                          12      operations: atomic (0), events (1), blocks (2),
 //!                                                  messages (3), collectives (4)
-//!                                          13 .. 15 zero
+//!                                          13      1 in a virtual lab, else 0
+//!                                          14, 15  zero
 //!                                          16 .. 23 bytes of data
 //! ```
 //! Three descriptors accompany a welcome: the [segment](super::segment)'s memory, an eventfd that
@@ -136,6 +137,9 @@ pub struct Welcome {
     pub longest_put: u16,
     /// Operations in addition to puts and gets of up to that length.
     pub operations: Operations,
+    /// Whether the NIC runs in virtual time: the program then takes turns
+    /// ([`TURN_AT`](super::segment::TURN_AT)).
+    pub is_virtual: bool,
     /// Size of the program's data memory in bytes.
     pub data_bytes: u64,
 }
@@ -187,6 +191,7 @@ impl Welcome {
             processor: 0,
             longest_put: 0,
             operations: Operations::NONE,
+            is_virtual: false,
             data_bytes: 0,
         }
     }
@@ -197,14 +202,20 @@ impl Welcome {
     /// See [`EntryError`].
     pub fn parse(message: &[u8; HELLO_BYTES]) -> Result<Self, EntryError> {
         parse_head(message)?;
-        need_zeros(&message[13..16])?;
+        need_zeros(&message[14..16])?;
         let entry = Entry::ALL.get(usize::from(message[6])).copied();
+        let is_virtual = match message[13] {
+            0 => false,
+            1 => true,
+            _ => return Err(EntryError::Reserved),
+        };
         Ok(Self {
             entry: entry.ok_or(EntryError::Code)?,
             member: message[7],
             processor: u16_at(message, 8),
             longest_put: u16_at(message, 10),
             operations: Operations::from_bits(message[12])?,
+            is_virtual,
             data_bytes: u64_at(message, 16),
         })
     }
@@ -217,6 +228,7 @@ impl Welcome {
         store(message, 8, self.processor.to_le_bytes());
         store(message, 10, self.longest_put.to_le_bytes());
         message[12] = self.operations.bits();
+        message[13] = self.is_virtual.into();
         store(message, 16, self.data_bytes.to_le_bytes());
     }
 }

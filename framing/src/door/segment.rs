@@ -31,6 +31,24 @@ pub const NIC_SLEEPS_AT: usize = 384;
 /// Offset of the reason to wake the program: 0 none, it is awake; 1 new completions; 2 also room
 /// for commands. Owned by the program.
 pub const CLIENT_SLEEPS_AT: usize = 448;
+/// Offset of the virtual time in nanoseconds, in a virtual lab; owned by the NIC, as are the two
+/// below.
+pub const VIRTUAL_NOW_AT: usize = 512;
+/// Offset of the number of the program's current turn, from 1. A turn lasts from a wake of the
+/// program to its next wait; virtual time stands still meanwhile.
+pub const TURN_AT: usize = 520;
+/// Offset of the number of programs that have attached to this NIC so far.
+pub const ATTACHMENT_AT: usize = 528;
+/// Offset of the last turn that the program has ended by a wait; owned by the program, as are the
+/// three below, which it writes before.
+pub const WAITED_TURN_AT: usize = 576;
+/// Offset of what ends the wait: see [`WaitKind`].
+pub const WAIT_KIND_AT: usize = 584;
+/// Offset of the virtual time in nanoseconds at which the wait ends in any case.
+pub const WAIT_UNTIL_AT: usize = 592;
+/// Offset of the id of the thread that uses the NIC. A thread that waits for one of its NICs uses
+/// none of the others.
+pub const THREAD_AT: usize = 600;
 /// Offset of the ring of commands.
 pub const COMMANDS_AT: usize = 4096;
 /// Offset of the ring of completions.
@@ -42,6 +60,34 @@ pub const MOST_DATA: u64 = 1 << 32;
 
 const _: () = assert!(COMPLETIONS_AT + COMPLETIONS as usize * COMPLETION_BYTES <= DATA_AT);
 const _: () = assert!(COMMANDS.is_power_of_two() && COMPLETIONS.is_power_of_two());
+
+/// What ends a program's wait in a virtual lab, before its time is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum WaitKind {
+    /// A completion, or room for commands if the program lacks it.
+    Completion = 1,
+    /// A completion at any NIC that the waiting thread uses; the time is that of a poll without
+    /// result.
+    Poll = 2,
+    /// As for a poll; also a write to the memory of the program.
+    Arrival = 3,
+    /// Nothing: the program sleeps.
+    Sleep = 4,
+}
+
+impl WaitKind {
+    /// The kind with this number; `None` if there is none.
+    pub const fn of(number: u64) -> Option<Self> {
+        match number {
+            1 => Some(Self::Completion),
+            2 => Some(Self::Poll),
+            3 => Some(Self::Arrival),
+            4 => Some(Self::Sleep),
+            _ => None,
+        }
+    }
+}
 
 /// Offset of command `index`.
 pub const fn command_at(index: u64) -> usize {

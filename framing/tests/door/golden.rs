@@ -216,6 +216,7 @@ pub fn welcome() -> ([u8; 24], Welcome) {
         processor: 0x0102,
         longest_put: 64,
         operations: Operations::ALL,
+        is_virtual: false,
         data_bytes: 0x1_0000,
     };
     (bytes, meaning)

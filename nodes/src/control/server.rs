@@ -114,6 +114,11 @@ impl Server {
         self.epoll.0.as_raw_fd()
     }
 
+    /// As [`raw_fd`](Self::raw_fd).
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.epoll.0.as_fd()
+    }
+
     /// Accepts clients, reads requests, has them handled, and writes replies, without blocking.
     ///
     /// # Errors

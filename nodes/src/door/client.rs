@@ -5,7 +5,7 @@ use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -20,13 +20,15 @@ use phitwire_framing::door::{COMMAND_BYTES, Command, Completion, Request, Status
 
 use super::DoorCounters;
 use super::own::AddressSpace;
+use super::turns::TurnKeeper;
 
 /// Commands taken from one program per turn.
 const COMMANDS_PER_TURN: usize = 64;
 
-/// A program's shared memory as accessed by its NIC, and the program's address space.
+/// A program's shared memory as accessed by its NIC, and the program's address space. In a virtual
+/// lab, each write sets the flag.
 #[derive(Debug)]
-struct Shared(Arc<Mapping>, Option<AddressSpace>);
+struct Shared(Arc<Mapping>, Option<AddressSpace>, Option<Arc<AtomicBool>>);
 
 impl Window for Shared {
     fn size(&self) -> u64 {
@@ -67,6 +69,9 @@ impl Window for Shared {
 impl Shared {
     /// Makes earlier writes visible to the program before later ones.
     fn settle_own(&self) {
+        if let Some(written) = &self.2 {
+            written.store(true, Ordering::Relaxed);
+        }
         if let Some(own) = &self.1 {
             own.write_out();
         }
@@ -86,6 +91,8 @@ pub(super) struct Attached {
     is_held_up: bool,
     /// Whether the remaining commands wait for room for completions.
     lacks_room: bool,
+    /// The program's turns, in a virtual lab.
+    pub(super) turns: Option<TurnKeeper>,
 }
 
 impl Attached {
@@ -94,9 +101,13 @@ impl Attached {
     pub(super) fn new(
         stream: &UnixStream,
         data_bytes: u64,
+        virtual_attachment: Option<u64>,
     ) -> io::Result<(Self, Box<dyn Window>, [OwnedFd; DESCRIPTORS])> {
         let (mapping, memory) = Mapping::create(data_bytes)?;
         let mapping = Arc::new(mapping);
+        let turns = virtual_attachment
+            .map(|attachment| TurnKeeper::new(mapping.clone(), stream, attachment));
+        let written = turns.as_ref().map(|turns| turns.written.clone());
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wakes_nic = EventFd::from_flags(flags)?;
         // Use a socket: an eventfd would be shared with the program, which could make it block its
@@ -107,7 +118,8 @@ impl Attached {
             wakes_nic.as_fd().try_clone_to_owned()?,
             OwnedFd::from(woken),
         ];
-        let window = Box::new(Shared(mapping.clone(), AddressSpace::of_peer(stream)));
+        let own = AddressSpace::of_peer(stream, written.clone());
+        let window = Box::new(Shared(mapping.clone(), own, written));
         let attached = Self {
             client: Client(0),
             end: NicEnd::new(mapping),
@@ -117,6 +129,7 @@ impl Attached {
             owed: 0,
             is_held_up: false,
             lacks_room: false,
+            turns,
         };
         Ok((attached, window, descriptors))
     }
@@ -198,7 +211,7 @@ impl Attached {
 
     /// Wakes the program. Fails only if the program has not read earlier wake-ups, or has closed
     /// its end.
-    fn wake(&self) {
+    pub(super) fn wake(&self) {
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
         let _ = send(self.wakes_client.as_raw_fd(), &[1], flags);
     }
@@ -216,7 +229,29 @@ impl Attached {
             return false;
         }
         self.end.complete(completion);
+        if let Some(turns) = &mut self.turns {
+            turns.has_news = true;
+            turns.receives -= u64::from(matches!(completion, Completion::Received { .. }));
+        }
         true
+    }
+
+    pub(super) fn turns(&self) -> Option<&TurnKeeper> {
+        self.turns.as_ref()
+    }
+
+    pub(super) fn is_held_up(&self) -> bool {
+        self.is_held_up
+    }
+
+    pub(super) fn has_commands(&self) -> bool {
+        self.end.has_commands()
+    }
+
+    /// Whether commands other than receives are posted and have not ended.
+    pub(super) fn is_busy(&self) -> bool {
+        let receives = self.turns.as_ref().map_or(0, |turns| turns.receives);
+        self.owed > receives || self.is_held_up
     }
 
     /// Takes commands and publishes completions. Returns whether the NIC got work.
@@ -257,20 +292,38 @@ impl Attached {
             counters.completions += u64::from(matches!(taken, Taken::Ended(..)));
             any |= taken == Taken::UnderWay;
         }
-        if self.end.publish() {
-            self.wake();
-        }
+        self.publish();
         Ok(any)
+    }
+
+    /// Makes completions and room visible to the program, and wakes it if it sleeps. In a virtual
+    /// lab, its turn begins later.
+    pub(super) fn publish(&mut self) {
+        if self.end.publish() {
+            match &mut self.turns {
+                None => self.wake(),
+                Some(turns) => turns.has_news = true,
+            }
+        }
     }
 
     fn take(&mut self, now: Time, port: &mut dyn LocalPort, command: &Command<'_>) -> Taken {
         let taken = port.command(now, self.client, command);
         match taken {
             Taken::Later => {}
-            Taken::UnderWay => self.owed += 1,
+            Taken::UnderWay => {
+                self.owed += 1;
+                let is_receive = matches!(command.request, Request::Receive { .. });
+                if is_receive && let Some(turns) = &mut self.turns {
+                    turns.receives += 1;
+                }
+            }
             Taken::Ended(status, word) => {
                 let was_taken_back = command.request == Request::CancelReceive && word == 1;
                 self.owed -= u64::from(was_taken_back);
+                if was_taken_back && let Some(turns) = &mut self.turns {
+                    turns.receives -= 1;
+                }
                 self.end.complete(&Completion::End {
                     name: command.name,
                     status,

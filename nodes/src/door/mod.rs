@@ -8,6 +8,7 @@
 mod client;
 mod own;
 mod pending_hello;
+mod turns;
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -24,6 +25,7 @@ use phitwire_framing::door::hello::{Entry, Hello, Welcome};
 
 use client::Attached;
 use pending_hello::{HelloProgress, PendingHello};
+pub use turns::{Program, State};
 
 /// Maximum number of connections without a hello; beyond that, the oldest is closed.
 const MAX_GUESTS: usize = 16;
@@ -80,6 +82,8 @@ pub struct Door {
     clients: Vec<Option<Attached>>,
     /// Index of the client whose commands are taken first.
     turn: usize,
+    /// Whether the NIC runs in virtual time.
+    is_virtual: bool,
     counters: DoorCounters,
 }
 
@@ -101,7 +105,19 @@ impl Door {
             oldest: 0,
             clients: (0..MAX_WINDOWS).map(|_| None).collect(),
             turn: 0,
+            is_virtual: false,
             counters: DoorCounters::default(),
+        })
+    }
+
+    /// Like [`bind`](Self::bind), for a NIC in virtual time: programs take [turns](turns).
+    ///
+    /// # Errors
+    /// As for [`bind`](Self::bind).
+    pub fn bind_virtual(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            is_virtual: true,
+            ..Self::bind(path)?
         })
     }
 
@@ -248,19 +264,24 @@ impl Door {
         port: &mut dyn LocalPort,
     ) -> Result<Attached, Entry> {
         let processor = port.processor().ok_or(Entry::NoNumber)?;
+        let attachment = self.is_virtual.then_some(self.counters.attached + 1);
         let (mut attached, window, descriptors) =
-            Attached::new(stream, hello.data_bytes).map_err(|error| {
+            Attached::new(stream, hello.data_bytes, attachment).map_err(|error| {
                 tracing::debug!(%error, "cannot allocate memory for a local program");
                 Entry::NoMemory
             })?;
         let (client, member) = port.attach(hello.job, hello.member, window)?;
         attached.set_client(client);
+        if let Some(turns) = &mut attached.turns {
+            turns.begin(member, now);
+        }
         let welcome = Welcome {
             entry: Entry::Welcome,
             member,
             processor,
             longest_put: port.longest_put(),
             operations: port.operations(),
+            is_virtual: self.is_virtual,
             data_bytes: attached.data_bytes(),
         };
         if let Err(error) = attached.welcome(stream, &welcome, &descriptors) {
@@ -299,6 +320,28 @@ impl Door {
     /// Delivers completions and, unless draining, accepts commands. Returns whether the NIC got
     /// work.
     pub fn pass(&mut self, now: Time, port: &mut dyn LocalPort, is_draining: bool) -> bool {
+        self.deliver(port);
+        let count = self.used_slots();
+        if count == 0 {
+            return false;
+        }
+        self.turn = (self.turn + 1) % count;
+        let mut any = false;
+        for slot in (self.turn..count).chain(0..self.turn) {
+            any |= self.take(slot, now, port, is_draining);
+        }
+        // Drop data read for a command: after a sleep it may be stale.
+        port.flush();
+        any
+    }
+
+    /// Number of slots up to the last client.
+    fn used_slots(&self) -> usize {
+        let last = self.clients.iter().rposition(Option::is_some);
+        last.map_or(0, |last| last + 1)
+    }
+
+    fn deliver(&mut self, port: &mut dyn LocalPort) {
         port.flush();
         while let Some((Client(number), completion)) = port.next_completion() {
             if let Some(client) = &mut self.clients[usize::from(number) - 1] {
@@ -308,30 +351,29 @@ impl Door {
                 }
             }
         }
-        let mut any = false;
-        let count = self.clients.iter().rposition(Option::is_some);
-        let Some(count) = count.map(|last| last + 1) else {
+    }
+
+    /// Takes commands of the client in `slot`, if there is one. Returns whether the NIC got work.
+    fn take(
+        &mut self,
+        slot: usize,
+        now: Time,
+        port: &mut dyn LocalPort,
+        is_draining: bool,
+    ) -> bool {
+        let Some(client) = &mut self.clients[slot] else {
             return false;
         };
-        self.turn = (self.turn + 1) % count;
-        for slot in (self.turn..count).chain(0..self.turn) {
-            let Some(client) = &mut self.clients[slot] else {
-                continue;
-            };
-            match client.pass(now, port, &mut self.counters, is_draining) {
-                Ok(given) => any |= given,
-                Err(broken) => {
-                    tracing::info!(client = slot + 1, %broken,
-                        "disconnected a local program that broke the protocol");
-                    self.counters.dismissed += 1;
-                    self.detach(slot, now, port);
-                    any = true;
-                }
+        match client.pass(now, port, &mut self.counters, is_draining) {
+            Ok(given) => given,
+            Err(broken) => {
+                tracing::info!(client = slot + 1, %broken,
+                    "disconnected a local program that broke the protocol");
+                self.counters.dismissed += 1;
+                self.detach(slot, now, port);
+                true
             }
         }
-        // Drop data read for a command: after a sleep it may be stale.
-        port.flush();
-        any
     }
 
     /// Requests wakes from the programs. Returns whether one of them already has work for the NIC.

@@ -14,6 +14,8 @@ use std::cell::RefCell;
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -43,6 +45,8 @@ pub(super) struct AddressSpace {
     process: OwnedFd,
     /// The connection, which ends when the program exits or executes another program.
     socket: UnixStream,
+    /// Set by each write, in a virtual lab.
+    written: Option<Arc<AtomicBool>>,
     turn: RefCell<Turn>,
 }
 
@@ -78,7 +82,7 @@ impl Page {
 impl AddressSpace {
     /// The address space of the connected process; `None` if the kernel does not identify the
     /// process, because it is in another PID namespace or the kernel is older than 6.5.
-    pub(super) fn of_peer(stream: &UnixStream) -> Option<Self> {
+    pub(super) fn of_peer(stream: &UnixStream, written: Option<Arc<AtomicBool>>) -> Option<Self> {
         let pid = getsockopt(stream, sockopt::PeerCredentials).ok()?.pid();
         let process = getsockopt(stream, sockopt::PeerPidfd).ok()?;
         (pid > 0).then_some(())?;
@@ -86,6 +90,7 @@ impl AddressSpace {
             pid: Pid::from_raw(pid),
             process,
             socket: stream.try_clone().ok()?,
+            written,
             turn: RefCell::default(),
         })
     }
@@ -180,6 +185,9 @@ impl OwnMemory for AddressSpace {
     }
 
     fn write(&self, address: u64, data: &[u8]) -> Result<(), Unreachable> {
+        if let Some(written) = &self.written {
+            written.store(true, Ordering::Relaxed);
+        }
         let turn = &mut *self.turn.borrow_mut();
         self.is_there(turn)?;
         // Drop data read earlier, which may be stale now.
@@ -232,7 +240,7 @@ mod tests {
     /// This process's address space: the test acts as its own peer.
     fn own() -> (AddressSpace, UnixStream) {
         let (here, there) = UnixStream::pair().expect("a socket pair");
-        let own = AddressSpace::of_peer(&here).expect("the kernel identifies the peer");
+        let own = AddressSpace::of_peer(&here, None).expect("the kernel identifies the peer");
         (own, there)
     }
 

@@ -5,4 +5,5 @@ mod backends;
 mod common;
 mod control;
 mod fallback;
+mod virtual_lab;
 mod wires;

@@ -32,6 +32,7 @@ mod topology;
 mod trace;
 mod via;
 mod view;
+mod virtual_lab;
 mod wait;
 
 pub use lab::own_scripts as scripts;
@@ -82,6 +83,9 @@ struct Cli {
 enum Command {
     /// Run one node of a topology as a process, in the current network namespace
     Run(run::RunArgs),
+    /// Run a whole lab in virtual time, in one process, for programs at the doors of its network
+    /// interfaces (NICs)
+    Virtual(virtual_lab::VirtualArgs),
     /// Query or control a running node
     Ctl(ctl::CtlArgs),
     /// Reroute a running network around failures, and load tables into it
@@ -175,6 +179,7 @@ pub fn main(machines: Catalogue, tools: &[Tool]) -> ExitCode {
     tracing_subscriber::registry().with(log).with(filter).init();
     let result = match cli.command {
         Command::Run(args) => run::run(args),
+        Command::Virtual(args) => virtual_lab::run(&args),
         Command::Ctl(args) => ctl::run(args),
         Command::Manage(args) => manage::run(args),
         Command::Wait(args) => wait::run(args),
