@@ -421,7 +421,10 @@ same_name() { sed -E 's/ *\([^()]*\)//g; s/[0-9.]+/0/g' <<<"$1"; }
 
 # Binaries are built once, as a separate case. If that fails, the parts that run them are skipped.
 built_binaries() {
-    phw_cargo build --workspace --features "$TESTING" --lib --bins --example stranger --example reference --locked
+    local examples=() name
+    # Those that namespace tests run.
+    for name in stranger reference put_get counter ring halo stores ping_pong; do examples+=(--example "$name"); done
+    phw_cargo build --workspace --features "$TESTING" --lib --bins "${examples[@]}" --locked
 }
 build() {
     local target=${CARGO_TARGET_DIR:-$PHW_ROOT/target}
