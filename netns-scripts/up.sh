@@ -56,8 +56,8 @@ parse() {
                 ip=1
                 case $1 in --subnet) subnet=$2 ;; *) ip_mtu=$2 ;; esac
                 shift ;;
-            --loopback) mode=loopback ;;
-            --virtual) mode=virtual ;;
+            --loopback) [[ $mode != virtual ]] || phw_bad_call "--loopback excludes --virtual"; mode=loopback ;;
+            --virtual) [[ $mode != loopback ]] || phw_bad_call "--virtual excludes --loopback"; mode=virtual ;;
             --seed|--links)
                 (( $# > 1 )) || phw_bad_call "$1 needs a value"
                 case $1 in --seed) seed=$2 ;; *) links_kind=$2 ;; esac

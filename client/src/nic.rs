@@ -428,10 +428,11 @@ impl Nic {
     /// Ends the request of [`arm`](Self::arm): the program is awake.
     pub fn disarm(&mut self) {
         self.end.sleeps(false);
+        // Before the look at the turn, which a later wake announces.
+        self.wakes_us.clear();
         if let Some(turns) = &mut self.turns {
             turns.resume();
         }
-        self.wakes_us.clear();
     }
 
     /// A descriptor that is readable when the NIC has woken the program: see [`arm`](Self::arm).

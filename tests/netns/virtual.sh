@@ -51,6 +51,7 @@ check_fails "a lab in use" "is already running|is up already" phw virtual "$PHW_
 check_fails "requests that virtual labs do not have yet" "virtual labs answer only" phw ctl --lab "$LAB" nic0 pipeline
 check_fails "impairments" "is virtual" "$PHW_SCRIPTS/impair.sh" --lab "$LAB" all loss 1%
 check_fails "a node alone" "is virtual" "$PHW_SCRIPTS/node.sh" --lab "$LAB" stop nic0
+check_fails "a virtual lab on loopback" "excludes --loopback" "$PHW_SCRIPTS/up.sh" aries-pair --lab "${LAB}d" --loopback --virtual
 check_fails "direct links" "need encoded links" "$PHW_SCRIPTS/up.sh" aries-pair --lab "${LAB}d" --virtual --links direct
 ended_by_signal() {
     local pid

@@ -16,6 +16,11 @@ use phitwire_framing::door::segment::{
 use super::Door;
 use super::client::Attached;
 
+/// A wait until this time, after 104 days, or longer has no end.
+const NEVER_NS: u64 = 1 << 53;
+/// Maximum number of times that commands which end at once make room for more.
+const MOST_ROUNDS: u32 = 1_000;
+
 /// The turns of one program.
 #[derive(Debug)]
 pub(super) struct TurnKeeper {
@@ -94,10 +99,15 @@ impl TurnKeeper {
     fn next(&mut self, now: Time) {
         self.turn += 1;
         self.forget_news();
-        let at = |word| self.mapping.word(word);
-        at(VIRTUAL_NOW_AT).store(now.as_ns(), Ordering::Relaxed);
+        self.set_time(now);
         // Release: the program that sees the turn sees its time.
-        at(TURN_AT).store(self.turn, Ordering::Release);
+        let turn = self.mapping.word(TURN_AT);
+        turn.store(self.turn, Ordering::Release);
+    }
+
+    fn set_time(&self, now: Time) {
+        let time = self.mapping.word(VIRTUAL_NOW_AT);
+        time.store(now.as_ns(), Ordering::Relaxed);
     }
 
     fn state(&self) -> State {
@@ -107,8 +117,8 @@ impl TurnKeeper {
         let kind = WaitKind::of(read(WAIT_KIND_AT));
         match kind {
             Some(kind) if waited == self.turn => {
-                let most = u64::MAX / 1_000;
-                State::Waits(kind, Time::from_ns(read(WAIT_UNTIL_AT).min(most)))
+                let until = Some(read(WAIT_UNTIL_AT)).filter(|&ns| ns < NEVER_NS);
+                State::Waits(kind, until.map_or(Time::NEVER, Time::from_ns))
             }
             _ => State::Runs,
         }
@@ -149,7 +159,7 @@ impl Door {
         port: &mut dyn LocalPort,
     ) -> bool {
         let mut any = false;
-        loop {
+        for _ in 0..MOST_ROUNDS {
             self.deliver(port);
             let before = self.counters.commands;
             for slot in slots.clone() {
@@ -197,6 +207,14 @@ impl Door {
             turns.has_news
                 || is_written && matches!(turns.state(), State::Waits(WaitKind::Arrival, _))
         })
+    }
+
+    /// Shows all programs the time.
+    pub fn set_time(&self, now: Time) {
+        let clients = self.clients[..self.used_slots()].iter().flatten();
+        clients
+            .filter_map(Attached::turns)
+            .for_each(|turns| turns.set_time(now));
     }
 
     /// Forgets what has arrived for a program whose thread has a turn by another NIC.

@@ -40,6 +40,8 @@ use rule::{Seat, Step};
 const SETTLE: Duration = Duration::from_millis(20);
 /// Longest rest in host time, after which virtual time follows the host's clock.
 const LONGEST: Duration = Duration::from_secs(5);
+/// Maximum host time between two looks at a lab at rest.
+const MOST_AT_ONCE: Duration = Duration::from_millis(100);
 /// Pause between two polls of a program at rest, and between two looks at a program that does not
 /// end its turn.
 const LOOK: Duration = Duration::from_millis(1);
@@ -95,12 +97,18 @@ struct Hosted {
 /// State of a rest.
 #[derive(Clone, Copy, Debug)]
 struct Rest {
+    /// Number of programs; the rest begins anew when it changes.
+    programs: usize,
     /// When a program has posted commands: the end of the time for others to arrive.
     settles: Option<Instant>,
     /// When programs may poll next.
     polls: Instant,
-    /// Up to when virtual time has followed the host's clock.
-    followed: Instant,
+    /// Host time so far, without turns of programs.
+    length: Duration,
+    /// The end of `length`; `None` while a program has a turn.
+    counted: Option<Instant>,
+    /// The part of `length` that virtual time has followed, or that it does not follow.
+    followed: Duration,
 }
 
 /// See the [module](self).
@@ -274,7 +282,7 @@ impl VirtualLab {
     fn turn(&mut self) -> Option<Duration> {
         let seats = self.seats();
         if rule::next(&seats, self.world.fabric.now(), || true) == Step::Hold {
-            return Some(LOOK);
+            return self.hold();
         }
         if !self.has_settled(&seats) {
             return self.poll_at_rest(&seats);
@@ -282,14 +290,14 @@ impl VirtualLab {
         if self.take_commands() {
             self.check_rest_next();
         }
+        if let Some(rest) = &mut self.rest {
+            rest.settles = None;
+        }
         let seats = self.seats();
         let now = self.world.fabric.now();
         match rule::next(&seats, now, || self.is_in_flight()) {
-            Step::Hold => Some(LOOK),
+            Step::Hold => self.hold(),
             Step::Begin(programs) => {
-                if let Some(rest) = &mut self.rest {
-                    rest.settles = None;
-                }
                 self.begin(&seats, &programs);
                 Some(LOOK)
             }
@@ -300,6 +308,14 @@ impl VirtualLab {
             }
             Step::Rest => self.poll_at_rest(&seats),
         }
+    }
+
+    /// A program has a turn, whose time is none of a rest.
+    fn hold(&mut self) -> Option<Duration> {
+        if let Some(rest) = &mut self.rest {
+            rest.counted = None;
+        }
+        Some(LOOK)
     }
 
     /// The programs in the order of their NICs and members.
@@ -370,6 +386,10 @@ impl VirtualLab {
     fn begin(&mut self, seats: &[Seat], programs: &[(usize, usize)]) {
         let now = self.world.fabric.now();
         tracing::trace!(now_ps = now.as_ps(), ?programs, "turns begin");
+        // A thread reads the time at any of its NICs.
+        for door in self.nodes.iter().filter_map(|node| node.door.as_ref()) {
+            door.set_time(now);
+        }
         for &(nic, slot) in programs {
             if let Some(door) = &mut self.nodes[nic].door {
                 self.counters.turns += 1;
@@ -476,15 +496,28 @@ impl VirtualLab {
 
     /// Time stands still: programs that poll may look outside again.
     fn poll_at_rest(&mut self, seats: &[Seat]) -> Option<Duration> {
+        if seats.is_empty() {
+            self.rest = None;
+            return None;
+        }
         let now = Instant::now();
-        let rest = self.rest.get_or_insert(Rest {
+        let new = Rest {
+            programs: seats.len(),
             settles: None,
             polls: now,
-            followed: now + LONGEST,
-        });
-        let by_host = now.saturating_duration_since(rest.followed);
-        if rest.settles.is_none() && !seats.is_empty() && by_host >= LOOK {
-            rest.followed = now;
+            length: Duration::ZERO,
+            counted: None,
+            followed: LONGEST,
+        };
+        let rest = self.rest.get_or_insert(new);
+        if rest.programs != new.programs {
+            *rest = new;
+        }
+        let counted = rest.counted.replace(now).unwrap_or(now);
+        rest.length += now.saturating_duration_since(counted).min(MOST_AT_ONCE);
+        let by_host = rest.length.saturating_sub(rest.followed);
+        if rest.settles.is_none() && by_host >= LOOK {
+            rest.followed = rest.length;
             let span = Span::from_ns(u64::try_from(by_host.as_nanos()).unwrap_or(0));
             self.counters.by_host_us += span.as_ns() / 1_000;
             self.world.fabric.run_for(span);
@@ -496,9 +529,11 @@ impl VirtualLab {
             .filter(|seat| seat.polls() && !seat.program.has_commands);
         let polls: Vec<_> = polls.map(|seat| (seat.nic, seat.program.slot)).collect();
         if polls.is_empty() {
-            let next = rest.settles.unwrap_or(rest.followed);
-            let left = next.saturating_duration_since(now).max(LOOK);
-            return (!seats.is_empty()).then_some(left);
+            let left = match rest.settles {
+                Some(end) => end.saturating_duration_since(now),
+                None => rest.followed.saturating_sub(rest.length),
+            };
+            return Some(left.clamp(LOOK, MOST_AT_ONCE));
         }
         if now >= rest.polls {
             rest.polls = now + LOOK;

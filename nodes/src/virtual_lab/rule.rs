@@ -88,11 +88,12 @@ pub(super) fn next(seats: &[Seat], now: Time, is_busy: impl FnOnce() -> bool) ->
         return Step::Begin(begin.iter().map(place).collect());
     }
     let waits = || seats.iter().filter_map(Seat::waits);
-    let sleeps = waits().any(|(kind, _)| kind == WaitKind::Sleep);
+    let ends = || waits().filter(|&(_, until)| until < Time::NEVER);
+    let sleeps = ends().any(|(kind, _)| kind == WaitKind::Sleep);
     if !is_busy() && !sleeps {
         return Step::Rest;
     }
-    Step::Advance(waits().map(|(_, until)| until).min())
+    Step::Advance(ends().map(|(_, until)| until).min())
 }
 
 #[cfg(test)]
@@ -185,5 +186,9 @@ mod tests {
         assert_eq!(step(&[poll, limit], true), at(1_300));
         assert_eq!(step(&[poll, limit], false), Step::Rest);
         assert_eq!(step(&[limit, sleep], false), at(2_000));
+        let for_ever = seat(3, State::Waits(WaitKind::Sleep, Time::NEVER));
+        assert_eq!(step(&[for_ever], false), Step::Rest);
+        assert_eq!(step(&[for_ever], true), Step::Advance(None));
+        assert_eq!(step(&[for_ever, sleep], false), at(2_000));
     }
 }
