@@ -259,9 +259,7 @@ impl<N: Node> Fabric<N> {
     }
 
     /// Gives `act` access to a node between its runs; the node runs now only if `act` returns true.
-    ///
-    /// # Panics
-    /// If there is no such node.
+    /// Panics as [`command`](Self::command) does.
     pub fn attend(&mut self, id: NodeId, act: impl FnOnce(&mut N, Time) -> bool) {
         let slot = &mut self.slots[id.0 as usize];
         let now = slot.attended(self.now);

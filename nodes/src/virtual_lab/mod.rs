@@ -335,6 +335,7 @@ impl VirtualLab {
         let mut running: Vec<i32> = rule::running(&seats)
             .map(|seat| seat.program.process)
             .collect();
+        running.sort_unstable();
         running.dedup();
         if running.is_empty() && self.outside.is_empty() {
             return seats;
